@@ -1,0 +1,67 @@
+"""The correlation id: one word that ties together an answer, its log lines and the logs of whoever asked.
+
+A caller's own `X-Request-ID` is kept if it looks like an id; anything else is replaced, since it will be written into
+logs. The answer carries it back.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import cast
+from uuid import uuid4
+
+from asgiref.sync import iscoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+
+HEADER = "X-Request-ID"
+
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_correlation: ContextVar[str | None] = ContextVar("correlation", default=None)
+
+Handler = Callable[[HttpRequest], HttpResponseBase]
+AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+def current_correlation() -> str | None:
+    """The id of the request being answered, or `None` outside of one."""
+    return _correlation.get()
+
+
+def choose_correlation(*, offered: str | None) -> str:
+    """The offered id where it is acceptable, else a new one."""
+    if offered is not None and _ACCEPTABLE.fullmatch(offered):
+        return offered
+    return uuid4().hex
+
+
+@sync_and_async_middleware
+def correlate(get_response: Handler | AsyncHandler) -> Handler | AsyncHandler:
+    """Middleware: sets the id for the time of one request."""
+    if iscoroutinefunction(get_response):
+        answer_later = cast("AsyncHandler", get_response)
+
+        async def respond_async(request: HttpRequest) -> HttpResponseBase:
+            token = _correlation.set(choose_correlation(offered=request.headers.get(HEADER)))
+            try:
+                response = await answer_later(request)
+                response[HEADER] = _correlation.get()
+            finally:
+                _correlation.reset(token)
+            return response
+
+        return respond_async
+
+    answer = cast("Handler", get_response)
+
+    def respond(request: HttpRequest) -> HttpResponseBase:
+        token = _correlation.set(choose_correlation(offered=request.headers.get(HEADER)))
+        try:
+            response = answer(request)
+            response[HEADER] = _correlation.get()
+        finally:
+            _correlation.reset(token)
+        return response
+
+    return respond

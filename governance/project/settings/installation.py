@@ -1,0 +1,206 @@
+"""The settings of an installation. Every one that an operator may choose comes from an environment variable, is
+checked when it is read, and is described in `docs/configuration.md`; `docs/check.py` compares the two.
+
+What operators change while Signalbox runs (limits, policies, retention) is not here but in the database.
+"""
+
+from pathlib import Path
+
+from governance.project.settings import environment as env
+
+BASE_DIR = Path(__file__).resolve().parents[3]
+DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
+
+# --- Secrets ----------------------------------------------------------------------------------------------------
+
+SECRET_KEY = env.envsecretkey("SIGNALBOX_SECRET_KEY")
+SIGNALBOX_ENCRYPTION_KEYS = env.envkeyring("SIGNALBOX_ENCRYPTION_KEYS")
+
+# --- Who may talk to us, and how --------------------------------------------------------------------------------
+
+DEBUG = env.envbool("SIGNALBOX_DEBUG", default=False)
+ALLOWED_HOSTS = list(env.envlist("SIGNALBOX_ALLOWED_HOSTS", default=("localhost", "127.0.0.1", "[::1]")))
+CSRF_TRUSTED_ORIGINS = list(env.envlist("SIGNALBOX_CSRF_TRUSTED_ORIGINS"))
+
+# Browsers send a secure cookie over HTTPS only, so these settings and plain HTTP exclude each other.
+_HTTPS_ONLY = not (DEBUG or env.envbool("SIGNALBOX_INSECURE_HTTP", default=False))
+SESSION_COOKIE_SECURE = _HTTPS_ONLY
+CSRF_COOKIE_SECURE = _HTTPS_ONLY
+SECURE_SSL_REDIRECT = _HTTPS_ONLY
+SECURE_HSTS_SECONDS = (
+    env.envint("SIGNALBOX_HSTS_SECONDS", default=86_400, minimum=0, maximum=63_072_000) if _HTTPS_ONLY else 0
+)
+# A header that speaks for every subdomain, or for a browser's built-in list, is not ours to send unasked.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = False
+SECURE_HSTS_PRELOAD = False
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+SESSION_COOKIE_AGE = 12 * 60 * 60
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# --- Where calls may go -----------------------------------------------------------------------------------------
+
+SIGNALBOX_OUTBOUND_ALLOW = env.envaddresses("SIGNALBOX_OUTBOUND_ALLOW")
+
+# --- The pieces -------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "csp",
+    "routing",
+    "telemetry",
+    "budgets",
+    "governance",
+]
+MIDDLEWARE = [
+    "governance.project.http.correlation.correlate",
+    "governance.project.http.health.answer_probes",
+    "django.middleware.security.SecurityMiddleware",
+    "governance.project.http.headers.add_security_headers",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "governance.project.urls"
+ASGI_APPLICATION = "governance.project.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# Served by `governance.project.http.static_files` from where they lie. Collecting them is for installations whose
+# own front server answers /static/.
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# --- Tables -----------------------------------------------------------------------------------------------------
+
+_POSTGRESQL = env.envpostgresql("DATABASE_URL")
+if _POSTGRESQL is None:
+    # SQLite makes its file but not the folder around it.
+    DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": DATA_DIR / "signalbox.sqlite3",
+            "CONN_MAX_AGE": 600,
+            "OPTIONS": {
+                # Take the write lock at the start: a transaction that reads first and writes later would otherwise
+                # fail at once, time-out or not, when another one wrote in between.
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+            # A file: the in-memory database of the test runner raises "table is locked" without waiting.
+            "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
+        }
+    }
+else:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": _POSTGRESQL.name,
+            "HOST": _POSTGRESQL.host,
+            "PORT": "" if _POSTGRESQL.port is None else str(_POSTGRESQL.port),
+            "USER": _POSTGRESQL.user,
+            "PASSWORD": _POSTGRESQL.password,
+            # Persistent connections rather than psycopg's pool: with Celery's prefork the pool is reopened for every
+            # task, which costs two to three times the throughput.
+            "CONN_MAX_AGE": 600,
+            "CONN_HEALTH_CHECKS": True,
+            "OPTIONS": {"connect_timeout": "5", **dict(_POSTGRESQL.parameters)},
+        }
+    }
+
+# --- Caches -----------------------------------------------------------------------------------------------------
+# `local` belongs to one process and `shared` to all of them. Neither is a lock service. Without Redis `shared` is
+# as local as `local` is.
+
+_REDIS_URL = env.envredis("REDIS_URL")
+
+
+def _memory(*, location: str) -> dict[str, object]:
+    # Django's own limit of 300 entries throws a third of the cache away long before memory is a concern.
+    return {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "LOCATION": location,
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
+
+
+CACHES = {
+    "default": _memory(location="default"),
+    "local": _memory(location="local"),
+    "shared": (
+        _memory(location="shared")
+        if _REDIS_URL is None
+        else {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": _REDIS_URL,
+            "KEY_PREFIX": "signalbox",
+        }
+    ),
+}
+
+# --- Logs -------------------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"correlation": {"()": "governance.project.logs.CorrelationFilter"}},
+    "formatters": {"line": {"()": "governance.project.logs.LineFormatter"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["correlation"]},
+    },
+    "root": {
+        "handlers": ["stderr"],
+        "level": env.envchoice(
+            "SIGNALBOX_LOG_LEVEL", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+        ),
+    },
+    # Django's default configuration mails errors to administrators and prints to the console only in DEBUG.
+    "loggers": {"django": {"handlers": [], "propagate": True}, "django.server": {"handlers": [], "propagate": True}},
+}

@@ -1,0 +1,58 @@
+"""What every test can ask for: the servers, and the choice of database.
+
+`SIGNALBOX_TEST_DB=postgres` runs the suite on PostgreSQL, otherwise it runs on SQLite; `-m database` picks the tests
+for which that makes a difference. Servers start when the first test asks for them.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+
+from governance.project.settings.environment import envpostgresql
+from tests.environment import TestDatabase, chosen_database
+from tests.servers.postgres import PostgresServer, running_postgres
+from tests.servers.valkey import ValkeyServer, running_valkey
+
+DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a database, before `-m` looks at the marks."""
+    for item in items:
+        fixtures = frozenset(getattr(item, "fixturenames", ()))
+        if item.get_closest_marker("django_db") or fixtures & DATABASE_FIXTURES:
+            item.add_marker(pytest.mark.database)
+
+
+def pytest_report_header() -> str:
+    return f"database: {chosen_database()}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the whole run, whatever database the suite itself runs on."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[ValkeyServer]:
+    """A Valkey server for the whole run; what a test leaves in it the next one finds."""
+    with running_valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
+    """pytest-django asks for this before it makes the test database: the moment to start a server."""
+    if chosen_database() is not TestDatabase.POSTGRES:
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    url = envpostgresql("DATABASE_URL", environ={"DATABASE_URL": server.url})
+    if url is None:
+        raise AssertionError("the server has no URL")
+    connections["default"].settings_dict.update(
+        HOST=url.host, PORT="" if url.port is None else str(url.port), USER=url.user, PASSWORD=url.password, NAME=url.name
+    )
