@@ -1,0 +1,306 @@
+"""The one decision: which models may serve a call, in which order, and why.
+
+:func:`decide` is pure. The live call, the explain endpoint, the Governance tab, the what-if page and
+``manage.py explain`` all call it; a page that wants a hypothetical hands it another policy.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from routing.core.catalogue import Catalogue, ModelSpec
+from routing.core.configuration import ConfigurationSpec, Criteria
+from routing.core.eligibility import Rejection, Screen
+from routing.core.policy import PolicyMode, RoutingPolicy
+from routing.core.pricing import price_at
+from routing.core.ranking import Reading, in_listed_order, rank
+from routing.core.requirements import UNLIMITED, Limits, Requirements
+from routing.core.signals import NO_FIGURES, Figures
+from routing.core.vocabulary import (
+    CostBasis,
+    DecisionState,
+    Enforcement,
+    ListedOrder,
+    Operation,
+    RejectionReason,
+    Selection,
+    SignalName,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One model as the decision saw it.
+
+    Attributes:
+        model: the model.
+        reading: the raw figures in force, whether or not the mode looked at them.
+        score: the weighted mean, rounded as compared; ``None`` if refused or if nothing was ranked.
+        signals: the values collected, ``None`` for no data; empty if refused or nothing was collected.
+        rejection: why it may not serve; ``None`` if it may.
+        observed: capabilities for whose lack it would have been refused, were that enforced.
+    """
+
+    model: ModelSpec
+    reading: Reading
+    score: float | None = None
+    signals: Mapping[SignalName, float | None] = field(default_factory=dict)
+    rejection: Rejection | None = None
+    observed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The whole of a decision: eligible candidates in order, refused ones with reasons, and what decided.
+
+    Attributes:
+        configuration: identifier of the configuration; empty for an override.
+        mode: the policy mode; ``None`` where nothing was ranked (fixed, listed, override).
+        order: the listed order; ``None`` for other selections.
+        needs: the capabilities the call needs a model to declare.
+        history_read: whether call history was looked at.
+        history_known: whether history could have been looked at, whatever the policy says.
+        basis: the unit in which cost was compared; ``None`` where cost took no part.
+        weights: the signals that entered scores, with their weights.
+        neutral_for_absent: those of them in which an absence counted as 0.5.
+        signals_used: the signals that moved the decision.
+        eligible: candidates that may serve, best first.
+        refused: candidates that may not, in candidate order.
+        unavailable: identifiers the configuration names that are not in service.
+    """
+
+    configuration: str
+    selection: Selection
+    criteria: Criteria
+    operation: Operation | None
+    needs: frozenset[str]
+    enforcement: Enforcement
+    currency: str
+    mode: PolicyMode | None = None
+    order: ListedOrder | None = None
+    history_read: bool = False
+    history_known: bool = False
+    basis: CostBasis | None = None
+    weights: Mapping[SignalName, float] = field(default_factory=dict)
+    neutral_for_absent: frozenset[SignalName] = frozenset()
+    signals_used: tuple[SignalName, ...] = ()
+    eligible: tuple[Candidate, ...] = ()
+    refused: tuple[Candidate, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Eligible candidates in order, then the refused ones."""
+        return self.eligible + self.refused
+
+    @property
+    def selected(self) -> Candidate | None:
+        """The first eligible candidate, before any preference of a class rule or a session."""
+        return self.eligible[0] if self.eligible else None
+
+    @property
+    def state(self) -> DecisionState:
+        """What a page says about the outcome as a whole."""
+        if self.selection in (Selection.FIXED, Selection.OVERRIDE):
+            return DecisionState.FIXED
+        if not self.refused and not self.eligible:
+            return DecisionState.EMPTY_CATALOGUE
+        if not self.eligible:
+            return DecisionState.ALL_REFUSED
+        return DecisionState.LISTED if self.selection is Selection.LISTED else DecisionState.DECIDED
+
+    @property
+    def recorded_mode(self) -> str:
+        """The mode as rows record it: the policy mode, ``listed:<order>``, or empty where nothing was decided."""
+        if self.order is not None:
+            return f"listed:{self.order.value}"
+        return "" if self.mode is None else self.mode.value
+
+    @property
+    def rejection_reasons(self) -> tuple[RejectionReason, ...]:
+        """The distinct reasons, sorted by name."""
+        return tuple(sorted({each.rejection.reason for each in self.refused if each.rejection is not None}))
+
+    def refusal(self) -> str:
+        """The sentence for a caller when nobody may serve: names the missing capability if that is all it was,
+        else every candidate with its reason."""
+        name = self.configuration or "the named model"
+        if not self.refused:
+            if self.unavailable:
+                return f"{name}: {', '.join(self.unavailable)} is not in service; activate the model and its provider"
+            return f"{name}: no model is in service; register a model and activate it and its provider"
+        short = [each for each in self.refused if _only_for_operation(each)]
+        listing = "; ".join(
+            f"{each.model.route}: {each.rejection.reason.value} ({each.rejection.detail})"
+            for each in self.refused
+            if each.rejection is not None
+        )
+        if short:
+            operation = self.operation.value if self.operation is not None else "this call"
+            return (
+                f"{name}: no model that could serve declares {', '.join(sorted(self.needs))}, "
+                f"which {operation} needs. {listing}"
+            )
+        return f"{name}: every candidate was refused. {listing}"
+
+
+def decide(
+    *,
+    configuration: ConfigurationSpec,
+    catalogue: Catalogue,
+    requirements: Requirements,
+    policy: RoutingPolicy,
+    now: datetime,
+    limits: Limits = UNLIMITED,
+    figures: Figures = NO_FIGURES,
+) -> Decision:
+    """Decide which models may serve a call of a configuration, and in which order.
+
+    Args:
+        configuration: how candidates are selected; its own policy mode goes before the installation's.
+        catalogue: what is in service.
+        requirements: what the call needs; without an operation no history is read.
+        policy: the settings in force, or hypothetical ones.
+        now: the moment whose prices apply.
+        limits: what the caller, budgets and content rules allow.
+        figures: what has been measured; figures the mode does not look at are carried, never counted.
+    """
+    models, unavailable = _candidates(configuration, catalogue)
+    screen = Screen(
+        selection=configuration.selection,
+        criteria=configuration.criteria,
+        requirements=requirements,
+        limits=limits,
+        policy=policy,
+    )
+    eligible: list[tuple[ModelSpec, Reading]] = []
+    refused: list[Candidate] = []
+    for model in models:
+        reading = _reading(model, requirements.operation, figures, now)
+        rejection = screen.rejection(model, reading.price)
+        if rejection is None:
+            eligible.append((model, reading))
+        else:
+            refused.append(Candidate(model, reading, rejection=rejection))
+    history_known = policy.telemetry and requirements.operation is not None and figures.history is not None
+    outcome = _Outcome(
+        configuration=configuration,
+        requirements=requirements,
+        policy=policy,
+        screen=screen,
+        eligible=eligible,
+        refused=tuple(refused),
+        unavailable=unavailable,
+        history_known=history_known,
+    )
+    if configuration.selection is Selection.CRITERIA:
+        return _by_rank(outcome)
+    return _in_order(outcome, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Who may serve, before anything is ordered."""
+
+    configuration: ConfigurationSpec
+    requirements: Requirements
+    policy: RoutingPolicy
+    screen: Screen
+    eligible: Sequence[tuple[ModelSpec, Reading]]
+    refused: tuple[Candidate, ...]
+    unavailable: tuple[str, ...]
+    history_known: bool
+
+
+def _by_rank(outcome: _Outcome) -> Decision:
+    configuration, policy = outcome.configuration, outcome.policy
+    mode = configuration.policy_mode or policy.mode
+    history_read = mode.is_measured and policy.call_history and outcome.history_known
+    ranking = rank(
+        outcome.eligible,
+        mode=mode,
+        prefer_lowest_cost=configuration.criteria.prefer_lowest_cost,
+        history_read=history_read,
+        currency=policy.currency,
+    )
+    return Decision(
+        configuration=configuration.identifier,
+        selection=configuration.selection,
+        criteria=configuration.criteria,
+        operation=outcome.requirements.operation,
+        needs=outcome.requirements.capabilities,
+        enforcement=policy.enforcement,
+        currency=policy.currency,
+        mode=mode,
+        history_read=history_read,
+        history_known=outcome.history_known,
+        basis=ranking.basis,
+        weights=ranking.weights,
+        neutral_for_absent=ranking.neutral_for_absent,
+        signals_used=ranking.signals_used,
+        eligible=tuple(
+            Candidate(
+                each.model,
+                each.reading,
+                score=each.score,
+                signals=each.signals,
+                observed=outcome.screen.observed(each.model),
+            )
+            for each in ranking.ranked
+        ),
+        refused=outcome.refused,
+    )
+
+
+def _in_order(outcome: _Outcome, figures: Figures) -> Decision:
+    configuration, policy = outcome.configuration, outcome.policy
+    listed = configuration.selection is Selection.LISTED
+    ordered = in_listed_order(
+        outcome.eligible,
+        order=configuration.order,
+        currency=policy.currency,
+        failures_in_a_row=figures.failures_in_a_row,
+    )
+    return Decision(
+        configuration=configuration.identifier,
+        selection=configuration.selection,
+        criteria=configuration.criteria,
+        operation=outcome.requirements.operation,
+        needs=outcome.requirements.capabilities,
+        enforcement=policy.enforcement,
+        currency=policy.currency,
+        order=configuration.order if listed else None,
+        history_known=outcome.history_known,
+        eligible=tuple(
+            Candidate(model, reading, observed=outcome.screen.observed(model)) for model, reading in ordered
+        ),
+        refused=outcome.refused,
+        unavailable=outcome.unavailable,
+    )
+
+
+def _candidates(configuration: ConfigurationSpec, catalogue: Catalogue) -> tuple[Sequence[ModelSpec], tuple[str, ...]]:
+    if configuration.selection is Selection.CRITERIA:
+        return catalogue.models, ()
+    known = [catalogue.by_identifier.get(identifier) for identifier in configuration.models]
+    missing = (name for name, model in zip(configuration.models, known, strict=True) if model is None)
+    return [model for model in known if model is not None], tuple(missing)
+
+
+def _reading(model: ModelSpec, operation: Operation | None, figures: Figures, now: datetime) -> Reading:
+    history = None
+    if figures.history is not None and operation is not None:
+        history = figures.history.get(operation, {}).get(model.identifier)
+    return Reading(
+        quality=figures.quality.get(model.identifier),
+        health=figures.health.get(model.identifier),
+        history=history,
+        price=price_at(model.prices, now),
+    )
+
+
+def _only_for_operation(candidate: Candidate) -> bool:
+    return (
+        candidate.rejection is not None
+        and candidate.rejection.reason is RejectionReason.OPERATION_CAPABILITY_MISSING
+    )

@@ -1,0 +1,155 @@
+"""Every way a call can fail, and the one table that says what each means.
+
+Retry, fall-through, circuits and health all read :data:`FAILURES`; the gateway adds the HTTP status of each
+kind, because statuses belong to a protocol. How a vendor's answer becomes a kind is the adapters' business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class FailureKind(StrEnum):
+    """What went wrong, seen from the caller's side of the provider."""
+
+    RATE_LIMITED = "rate_limited"
+    QUOTA_EXHAUSTED = "quota_exhausted"
+    TRANSIENT = "transient"
+    TIMEOUT = "timeout"
+    AUTH = "auth"
+    NOT_FOUND = "not_found"
+    UNREADABLE = "unreadable"
+    INVALID_REQUEST = "invalid_request"
+    CONTEXT_EXCEEDED = "context_exceeded"
+    UNSUPPORTED = "unsupported"
+    REFUSED = "refused"
+    OVER_BUDGET = "over_budget"
+    RATE_EXCEEDED = "rate_exceeded"
+    FORBIDDEN = "forbidden"
+    CANCELLED = "cancelled"
+
+
+class Retry(StrEnum):
+    """May the same route be asked again?"""
+
+    NEVER = "never"
+    AFTER_STATED_WAIT = "afterStatedWait"
+    BACKING_OFF = "backingOff"
+    IF_CONFIGURED = "ifConfigured"
+
+
+class NextRoute(StrEnum):
+    """May another route be asked instead?"""
+
+    NO = "no"
+    YES = "yes"
+    LARGER_CONTEXT = "largerContext"
+    AFFORDABLE = "affordable"
+
+
+class CircuitEffect(StrEnum):
+    """What the failure does to the route's circuit."""
+
+    NONE = "none"
+    BACKS_OFF = "backsOff"
+    STATED_WAIT = "statedWait"
+    SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """One row of the table.
+
+    ``provider_fault`` tells whether the failure is evidence about the provider's health. Faults of the caller,
+    refusals by the model and our own refusals are not: they are no samples at all.
+    """
+
+    retry: Retry
+    next_route: NextRoute
+    circuit: CircuitEffect
+    provider_fault: bool
+    label: str
+
+
+FAILURES: Mapping[FailureKind, FailureRule] = MappingProxyType(
+    {
+        FailureKind.RATE_LIMITED: FailureRule(
+            Retry.AFTER_STATED_WAIT, NextRoute.YES, CircuitEffect.STATED_WAIT, True, "The provider limits our rate"
+        ),
+        FailureKind.QUOTA_EXHAUSTED: FailureRule(
+            Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True, "Our account at the provider is used up"
+        ),
+        FailureKind.TRANSIENT: FailureRule(
+            Retry.BACKING_OFF, NextRoute.YES, CircuitEffect.BACKS_OFF, True, "The provider failed or was not reached"
+        ),
+        FailureKind.TIMEOUT: FailureRule(
+            Retry.IF_CONFIGURED, NextRoute.YES, CircuitEffect.BACKS_OFF, True, "The provider did not answer in time"
+        ),
+        FailureKind.AUTH: FailureRule(
+            Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True, "The provider refuses our key"
+        ),
+        FailureKind.NOT_FOUND: FailureRule(
+            Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True, "The provider does not know the model"
+        ),
+        FailureKind.UNREADABLE: FailureRule(
+            Retry.NEVER, NextRoute.YES, CircuitEffect.NONE, True, "The provider's answer cannot be read"
+        ),
+        FailureKind.INVALID_REQUEST: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The provider calls the request invalid"
+        ),
+        FailureKind.CONTEXT_EXCEEDED: FailureRule(
+            Retry.NEVER, NextRoute.LARGER_CONTEXT, CircuitEffect.NONE, False, "The prompt is too long for the model"
+        ),
+        FailureKind.UNSUPPORTED: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "No route can serve the request"
+        ),
+        FailureKind.REFUSED: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The model declined to answer"
+        ),
+        FailureKind.OVER_BUDGET: FailureRule(
+            Retry.NEVER, NextRoute.AFFORDABLE, CircuitEffect.NONE, False, "A budget cannot afford the call"
+        ),
+        FailureKind.RATE_EXCEEDED: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "A rate or quota of the key is used up"
+        ),
+        FailureKind.FORBIDDEN: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "A rule of this installation forbids the call"
+        ),
+        FailureKind.CANCELLED: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The caller hung up"
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure as a value: its kind, a sentence for people, and what is known besides.
+
+    Attributes:
+        kind: the row of the table that applies.
+        message: what happened, without a key and without any content of the call.
+        retry_after: seconds the provider asked us to wait, exactly; ``None`` without usable advice.
+        code: the vendor's own short code, such as ``insufficient_quota``; empty if there was none.
+        parameter: the request field at fault, where somebody named one.
+    """
+
+    kind: FailureKind
+    message: str
+    retry_after: float | None = None
+    code: str = ""
+    parameter: str = ""
+
+    @property
+    def rule(self) -> FailureRule:
+        """The row of :data:`FAILURES` for this failure."""
+        return FAILURES[self.kind]
+
+
+class CallFailed(Exception):
+    """Raised wherever a call or one attempt of it ends without an answer; carries the :class:`Failure`."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure

@@ -1,0 +1,154 @@
+"""From decisions to the routes a call will walk: candidates in order, then the fallback configurations.
+
+A class rule or a session pin may move one *eligible* candidate to the head; neither can make a refused one
+eligible. Fallback configurations are decided on their own terms, one hop deep. What was passed over stands in
+the plan as a value, because a router that will not say why it avoided something cannot be debugged at night.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from routing.core.catalogue import ModelSpec
+from routing.core.decision import Candidate, Decision
+from routing.core.failures import Failure, FailureKind
+from routing.core.vocabulary import LABELS, SkipReason
+
+PIN = "pin"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A wish to be served by one model: ``label`` is ``pin`` or a class rule's name, and ``shadow`` means that
+    the rule only says what it would have done."""
+
+    model: str
+    label: str
+    shadow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A route or a fallback configuration that was passed over without being asked."""
+
+    name: str
+    reason: SkipReason
+    detail: str
+
+    @classmethod
+    def of(cls, name: str, reason: SkipReason, detail: str = "") -> "Skip":
+        """A skip whose sentence is the reason's label unless something more exact is known."""
+        return cls(name, reason, detail or LABELS[reason])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One route of a plan and the configuration it stands for."""
+
+    configuration: str
+    model: ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """A fallback configuration of the one asked for: its decision, or why there is none."""
+
+    configuration: str
+    decision: Decision | None = None
+    limit: int = 3
+    skip: SkipReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The routes in the order they will be asked, what was passed over, and whose preference headed it.
+
+    ``preference`` is empty, ``pin``, a class rule's name, or such a name followed by ``(shadow)``.
+    """
+
+    steps: tuple[Step, ...]
+    skips: tuple[Skip, ...] = ()
+    preference: str = ""
+
+
+def plan(
+    decision: Decision,
+    *,
+    limit: int,
+    preference: Preference | None = None,
+    fallbacks: Sequence[Fallback] = (),
+) -> Plan:
+    """Lay out the routes of a call.
+
+    Args:
+        decision: of the configuration asked for.
+        limit: how many of its candidates may be walked (at least one).
+        preference: moves its model to the head if that model is eligible; a shadow moves nothing.
+        fallbacks: the configuration's fallbacks in order; their own fallbacks are never followed.
+    """
+    ordered, applied = _preferred(decision.eligible, preference)
+    steps = [Step(decision.configuration, each.model) for each in ordered[: max(1, limit)]]
+    planned = {step.model.identifier for step in steps}
+    skips: list[Skip] = []
+    for fallback in fallbacks:
+        if fallback.decision is None:
+            skips.append(Skip.of(fallback.configuration, fallback.skip or SkipReason.CONFIGURATION_MISSING))
+            continue
+        eligible = fallback.decision.eligible
+        if not eligible:
+            detail = fallback.decision.refusal()
+            skips.append(Skip.of(fallback.configuration, SkipReason.NOTHING_ELIGIBLE, detail))
+        for each in eligible[: max(1, fallback.limit)]:
+            if each.model.identifier in planned:
+                skips.append(Skip.of(each.model.route, SkipReason.ALREADY_PLANNED))
+                continue
+            planned.add(each.model.identifier)
+            steps.append(Step(fallback.configuration, each.model))
+    return Plan(tuple(steps), tuple(skips), applied)
+
+
+def final_failure(
+    *,
+    decision: Decision,
+    last: Failure | None,
+    skips: Sequence[Skip],
+    tried: Sequence[str] = (),
+) -> Failure:
+    """The failure a caller gets when nothing answered.
+
+    The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was
+    skipped for money; else ``transient`` if one was resting or saturated; else ``unsupported``. Every skip and
+    refusal is listed.
+
+    Args:
+        decision: of the configuration asked for.
+        last: the last failure of a route that was asked, if any was.
+        skips: what was passed over, planned or at the last moment.
+        tried: one line for each route that was asked and failed, in order.
+    """
+    skipped = [f"{skip.name}: {skip.detail}" for skip in skips]
+    if last is not None:
+        before = [*tried[:-1], *skipped]
+        message = f"{last.message} (not answered either: {'; '.join(before)})" if before else last.message
+        return replace(last, message=message)
+    reasons = {skip.reason for skip in skips}
+    listing = "; ".join(skipped)
+    if SkipReason.NOT_AFFORDABLE in reasons:
+        return Failure(FailureKind.OVER_BUDGET, f"no route is affordable. {listing}")
+    if reasons & {SkipReason.RESTING, SkipReason.SATURATED}:
+        return Failure(FailureKind.TRANSIENT, f"every route that could serve this is resting or busy. {listing}")
+    message = decision.refusal() if not decision.eligible else "no route can serve the request"
+    return Failure(FailureKind.UNSUPPORTED, f"{message}. {listing}" if listing else message)
+
+
+def _preferred(
+    eligible: tuple[Candidate, ...], preference: Preference | None
+) -> tuple[tuple[Candidate, ...], str]:
+    if preference is None:
+        return eligible, ""
+    wanted = [each for each in eligible if each.model.identifier == preference.model]
+    if not wanted:
+        return eligible, ""
+    if preference.shadow:
+        return eligible, f"{preference.label} (shadow)"
+    rest = tuple(each for each in eligible if each.model.identifier != preference.model)
+    return (*wanted, *rest), preference.label

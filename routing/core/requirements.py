@@ -1,0 +1,174 @@
+"""What a request is, measured before any model is chosen, and what it needs from whichever serves it.
+
+Read once per call by the entry point; everything after it (rules, rates, reservation, telemetry) uses these
+values. What the caller and the installation allow, as opposed to what the request needs, is in :class:`Limits`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from routing.core.calls import CallRequest, ImagePart, Message, Role, TextPart
+from routing.core.money import Money, round_half_up
+from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation
+
+BYTES_PER_TOKEN = 4
+"""A token is taken as four bytes of UTF-8, which on mixed text errs by about one per cent."""
+
+
+class Shape(StrEnum):
+    """The outline of a conversation."""
+
+    SINGLE_TURN = "singleTurn"
+    MULTI_TURN = "multiTurn"
+    TOOL_ASSISTED = "toolAssisted"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """Sizes of a request: messages, turns (messages that are not system), tools offered, bytes of message text,
+    estimated prompt tokens (tool definitions and tool calls included), and the conversation's shape."""
+
+    messages: int
+    turns: int
+    tools: int
+    payload_bytes: int
+    token_estimate: int
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a call needs.
+
+    Attributes:
+        operation: the one operation of the request; ``None`` only where a page asks without one.
+        needs: capabilities besides the operation's own.
+        prompt_tokens: estimated tokens of the prompt; ``None`` where nothing was measured.
+        max_output: the most output tokens the caller allows; ``None`` if not said.
+    """
+
+    operation: Operation | None = None
+    needs: frozenset[str] = frozenset()
+    prompt_tokens: int | None = None
+    max_output: int | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Everything the call needs a model to declare, the operation's own capability included."""
+        own = OPERATION_CAPABILITY[self.operation] if self.operation is not None else None
+        return self.needs if own is None else self.needs | {own}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the caller's key, its budgets and its content allow. ``None`` and ``False`` mean "not limited".
+
+    Attributes:
+        allowed_models: identifiers of the models the key may use.
+        budget_targets: one set of model identifiers for each strict tier in force.
+        internal_only: a content rule demands an internal destination.
+        on_device: the caller demands that data stays on-device.
+        regions: the regions the call may go to.
+        cost_ceiling: the most the caller lets one call cost.
+    """
+
+    allowed_models: frozenset[str] | None = None
+    budget_targets: tuple[frozenset[str], ...] = ()
+    internal_only: bool = False
+    on_device: bool = False
+    regions: frozenset[str] | None = None
+    cost_ceiling: Money | None = None
+
+
+UNLIMITED = Limits()
+
+
+def operation_of(request: CallRequest) -> Operation:
+    """The one operation of a chat request: streamed with tools, streamed, with tools, with images, or chat."""
+    if request.stream:
+        return Operation.STREAM_TOOLS if request.tools else Operation.STREAM
+    if request.tools:
+        return Operation.TOOLS
+    return Operation.VISION if _has_images(request) else Operation.CHAT
+
+
+def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
+    """What the request needs: its operation, and the capabilities its fields demand besides."""
+    needs: set[str] = set()
+    if request.tools:
+        needs.add(Capability.TOOLS)
+    if request.structured_output:
+        needs.add(Capability.STRUCTURED_OUTPUT)
+    if request.reasoning:
+        needs.add(Capability.REASONING)
+    if request.prompt_caching:
+        needs.add(Capability.PROMPT_CACHING)
+    if _has_images(request):
+        needs.add(Capability.VISION)
+    return Requirements(
+        operation=operation_of(request),
+        needs=frozenset(needs),
+        prompt_tokens=facts.token_estimate,
+        max_output=request.max_output,
+    )
+
+
+def measure(request: CallRequest) -> RequestFacts:
+    """Measure a request. Only text counts as payload; images, audio and files have no size in tokens here."""
+    payload = calls = turns = 0
+    assisted = bool(request.tools)
+    for message in request.messages:
+        payload += _text_bytes(message)
+        if message.role is not Role.SYSTEM and message.role is not Role.DEVELOPER:
+            turns += 1
+        if message.tool_calls:
+            calls += sum(_bytes(call.name) + _bytes(call.arguments) for call in message.tool_calls)
+        if message.tool_calls or message.role is Role.TOOL:
+            assisted = True
+    read = payload + calls + sum(tool.schema_bytes for tool in request.tools)
+    shape = Shape.MULTI_TURN if turns > 1 else Shape.SINGLE_TURN
+    return RequestFacts(
+        messages=len(request.messages),
+        turns=turns,
+        tools=len(request.tools),
+        payload_bytes=payload,
+        token_estimate=-(-read // BYTES_PER_TOKEN),
+        shape=Shape.TOOL_ASSISTED if assisted else shape,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Complexity:
+    """How involved a call was for the model that served it: 0 to 100, and the share of its context in per cent
+    (``None`` where the context is unknown; above 100 where the estimate overflows it)."""
+
+    score: int
+    context_percent: int | None
+
+
+def complexity(facts: RequestFacts, *, context_length: int | None) -> Complexity:
+    """Complexity of a call: 40 points for eight turns, 30 for five tools, 30 for a full context.
+
+    Observed only; nothing routes on it. Each term saturates and is rounded half up on its own.
+    """
+    percent = None
+    if context_length is not None and context_length > 0:
+        percent = round_half_up(facts.token_estimate * 100, context_length)
+    score = (
+        round_half_up(40 * min(facts.turns, 8), 8)
+        + round_half_up(30 * min(facts.tools, 5), 5)
+        + round_half_up(30 * min(percent or 0, 100), 100)
+    )
+    return Complexity(score=score, context_percent=percent)
+
+
+def _has_images(request: CallRequest) -> bool:
+    return any(isinstance(part, ImagePart) for message in request.messages for part in message.parts)
+
+
+def _text_bytes(message: Message) -> int:
+    return sum(_bytes(part.text) for part in message.parts if isinstance(part, TextPart))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
