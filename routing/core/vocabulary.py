@@ -167,7 +167,25 @@ OPERATION_CAPABILITY: Mapping[Operation, Capability | None] = MappingProxyType(
 )
 """The capability an operation demands by itself; ``None`` where it only selects its history."""
 
-LABELS: Mapping[StrEnum, str] = MappingProxyType(
+
+class Labels:
+    """The words of each member: ``LABELS[member]``.
+
+    Not a plain mapping, because members of two enumerations that are spelled alike (``chat`` is an operation and a
+    capability) are equal as texts: each would answer with the other's words.
+    """
+
+    def __init__(self, *enumerations: Mapping[StrEnum, str]) -> None:
+        self._words = {type(next(iter(words))): dict(words) for words in enumerations}
+
+    def __getitem__(self, member: StrEnum) -> str:
+        return self._words[type(member)][member]
+
+    def __contains__(self, member: StrEnum) -> bool:
+        return member in self._words.get(type(member), {})
+
+
+LABELS = Labels(
     {
         Operation.CHAT: "Chat, whole answer",
         Operation.COMPLETE: "Legacy completion",
@@ -176,6 +194,8 @@ LABELS: Mapping[StrEnum, str] = MappingProxyType(
         Operation.EMBED: "Embeddings",
         Operation.STREAM: "Chat, streamed answer",
         Operation.STREAM_TOOLS: "Chat with tools, streamed answer",
+    },
+    {
         Capability.CHAT: "Chat",
         Capability.COMPLETION: "Legacy completion",
         Capability.EMBEDDINGS: "Embeddings",
@@ -185,34 +205,52 @@ LABELS: Mapping[StrEnum, str] = MappingProxyType(
         Capability.STRUCTURED_OUTPUT: "Structured output",
         Capability.REASONING: "Reasoning",
         Capability.PROMPT_CACHING: "Prompt caching",
+    },
+    {
         Reach.VENDOR_API: "The vendor's public API",
         Reach.CLOUD_PARTNER: "A cloud partner of the vendor",
         Reach.PRIVATE_ENDPOINT: "A private endpoint",
         Reach.SELF_HOSTED: "Self-hosted (on-device)",
+    },
+    {
         DataBoundary.UNKNOWN: "Unknown",
         DataBoundary.INTERNAL: "Internal",
         DataBoundary.EXTERNAL: "External",
+    },
+    {
         Selection.FIXED: "One fixed model",
         Selection.LISTED: "Listed models, in an order",
         Selection.CRITERIA: "Criteria, ranked",
         Selection.OVERRIDE: "Named by the caller",
+    },
+    {
         ListedOrder.AS_LISTED: "As listed",
         ListedOrder.CHEAPEST: "Cheapest published price first",
         ListedOrder.HEALTHIEST: "Fewest failures in a row first",
+    },
+    {
         Enforcement.ENFORCE: "Refuse models that lack the capability",
         Enforcement.OBSERVE: "Only record what would be refused",
+    },
+    {
         SignalName.QUALITY: "Measured quality",
         SignalName.HEALTH: "Provider health",
         SignalName.COST: "List price",
         SignalName.LATENCY: "Measured latency",
         SignalName.CALL_COST: "Measured cost of a call",
+    },
+    {
         CostBasis.LIST_PRICE: "List price",
         CostBasis.CALL_COST: "Measured cost of a call",
+    },
+    {
         DecisionState.FIXED: "The configuration names its model; nothing was ranked",
         DecisionState.LISTED: "The configuration lists its models; nothing was scored",
         DecisionState.DECIDED: "Ranked by the policy in force",
         DecisionState.EMPTY_CATALOGUE: "No model is in service",
         DecisionState.ALL_REFUSED: "Every candidate was refused",
+    },
+    {
         RejectionReason.NOT_PERMITTED: "The key does not allow this model",
         RejectionReason.BUDGET_TARGET_ONLY: "A strict budget tier allows other models only",
         RejectionReason.BOUNDARY_NOT_ALLOWED: "The content must stay at an internal destination",
@@ -225,6 +263,8 @@ LABELS: Mapping[StrEnum, str] = MappingProxyType(
         RejectionReason.REQUEST_TOO_LARGE: "The estimated prompt does not fit the context",
         RejectionReason.ABOVE_REQUEST_CEILING: "The call could cost more than the caller's ceiling",
         RejectionReason.OPERATION_CAPABILITY_MISSING: "Declares capabilities, but not one that this call needs",
+    },
+    {
         SkipReason.CONFIGURATION_MISSING: "The fallback configuration does not exist",
         SkipReason.CONFIGURATION_INACTIVE: "The fallback configuration is switched off",
         SkipReason.CONFIGURATION_FORBIDDEN: "The key does not allow the fallback configuration",
@@ -234,6 +274,6 @@ LABELS: Mapping[StrEnum, str] = MappingProxyType(
         SkipReason.RESTING: "The route is resting after failures",
         SkipReason.SATURATED: "The provider's concurrency limit is reached",
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
-    }
+    },
 )
 """Every member of every enumeration above, in words. A test fails when one is missing."""
