@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The command line. What is decided here, before Django loads, is which settings a command runs under:
 
-* `explain` replays a decision from a file. It needs no database and must work without any environment, so it runs
-  under `settings.paper`, which reads nothing. That choice cannot be made inside the settings without making them
-  guess at `sys.argv`; here `sys.argv` is what we are reading anyway.
-* `demo` runs an installation of its own whose keys nobody has to think of: they are made once and kept in its data
-  folder, and reach the settings the way every other installation's do, through the environment.
+* `explain` replays a decision from a file. It needs no database and must work without any environment, so
+  it runs under `settings.paper`, which reads nothing. That choice cannot be made inside the settings
+  without making them guess at `sys.argv`; here `sys.argv` is what we are reading anyway.
+* `demo` runs an installation of its own whose keys nobody has to think of: they are made once and kept in
+  its data folder, and reach the settings the way every other installation's do, through the environment.
 * everything else runs under `settings.installation`.
 
 `DJANGO_SETTINGS_MODULE` overrides the choice.

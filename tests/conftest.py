@@ -1,7 +1,7 @@
 """What every test can ask for: the servers, and the choice of database.
 
-`SIGNALBOX_TEST_DB=postgres` runs the suite on PostgreSQL, otherwise it runs on SQLite; `-m database` picks the tests
-for which that makes a difference. Servers start when the first test asks for them.
+`SIGNALBOX_TEST_DB=postgres` runs the suite on PostgreSQL, otherwise it runs on SQLite; `-m database` picks
+the tests for which that makes a difference. Servers start when the first test asks for them.
 """
 
 from collections.abc import Iterator
@@ -54,5 +54,9 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
     if url is None:
         raise AssertionError("the server has no URL")
     connections["default"].settings_dict.update(
-        HOST=url.host, PORT="" if url.port is None else str(url.port), USER=url.user, PASSWORD=url.password, NAME=url.name
+        HOST=url.host,
+        PORT="" if url.port is None else str(url.port),
+        USER=url.user,
+        PASSWORD=url.password,
+        NAME=url.name,
     )

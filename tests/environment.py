@@ -1,8 +1,8 @@
-"""The environment that the tests run in: secrets made for this run, a data folder of its own, and nothing inherited
-that would make one developer's run differ from another's.
+"""The environment that the tests run in: secrets made for this run, a data folder of its own, and nothing
+inherited that would make one developer's run differ from another's.
 
-`SIGNALBOX_TEST_DB` chooses the database, `sqlite` (the default) or `postgres`. Nothing is started here: the tool that
-checks types reads the settings as well.
+`SIGNALBOX_TEST_DB` chooses the database, `sqlite` (the default) or `postgres`. Nothing is started here: the
+tool that checks types reads the settings as well.
 """
 
 import atexit
@@ -21,7 +21,8 @@ class TestDatabase(StrEnum):
     POSTGRES = "postgres"
 
 
-# Well-formed, and answered by nobody: `tests/conftest.py` puts the server's own in before the first connection.
+# Well-formed, and answered by nobody: `tests/conftest.py` puts the server's own in before the first
+# connection.
 UNANSWERED_URL = "postgresql://nobody@127.0.0.1:1/signalbox"
 
 

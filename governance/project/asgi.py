@@ -4,31 +4,33 @@ Static files never reach Django, and the lifespan protocol, which Django does no
 """
 
 import os
+from typing import cast
 
-from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
-from django.conf import settings
 from django.core.asgi import get_asgi_application
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from governance.project.http.connections import close_connections_with_the_page
 from governance.project.http.static_files import static_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "governance.project.settings.installation")
 
-pages = get_asgi_application()
+pages = cast("ASGIApp", get_asgi_application())
 static_files = static_application()
+close_connections_with_the_page()
 
 
-async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await answer_lifespan(receive, send)
     elif scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000, "reason": None})
-    elif scope["path"].startswith(settings.STATIC_URL):
+        await send({"type": "websocket.close", "code": 1000})
+    elif scope["path"].startswith("/static/"):
         await static_files(scope, receive, send)
     else:
         await pages(scope, receive, send)
 
 
-async def answer_lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def answer_lifespan(receive: Receive, send: Send) -> None:
     """Say yes to the start and to the end. What must be opened and closed with the process goes here."""
     while True:
         message = await receive()

@@ -1,7 +1,8 @@
 """How a log line looks: one line, `name=value` pairs, the message last, on standard error.
 
-Values that hold white space, quotes or control characters are written as JSON strings, so that nothing a caller sends
-can begin a line of its own. Logs carry identifiers and counts, never a prompt, an answer or a key.
+Values that hold white space, quotes or control characters are written as JSON strings, so that nothing a
+caller sends can begin a line of its own. Logs carry identifiers and counts, never a prompt, an answer or a
+key.
 """
 
 import json

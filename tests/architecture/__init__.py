@@ -1,0 +1,1 @@
+"""The rules of the project's shape that import-linter cannot see."""

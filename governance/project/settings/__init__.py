@@ -5,5 +5,6 @@
 * `paper`: what `manage.py explain` runs under: no environment, no database
 * `demo_environment`: the environment of the demo, made once and kept
 
-Nothing is imported here: importing `settings.paper` imports this module first, and must not need any variable.
+Nothing is imported here: importing `settings.paper` imports this module first, and must not need any
+variable.
 """

@@ -1,8 +1,8 @@
 """The environment of the demo: an installation of its own that nobody has to configure.
 
-Its keys are random, made at the first start and kept beside its database, so that a second start can open what the
-first one sealed. Every variable that is set already wins. Nothing here is a fallback for a real installation: only
-`manage.py demo` calls it.
+Its keys are random, made at the first start and kept beside its database, so that a second start can open
+what the first one sealed. Every variable that is set already wins. Nothing here is a fallback for a real
+installation: only `manage.py demo` calls it.
 """
 
 import base64

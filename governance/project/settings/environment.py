@@ -1,13 +1,13 @@
 """Reading environment variables: one function a shape, and one way to refuse.
 
-Every refusal is an `EnvironmentProblem` that names the variable, says what is wrong with its value, and how to put it
-right. A value that may be a secret (keys, URLs with passwords, files holding either) is never repeated in the message,
-nor kept in the chain of causes.
+Every refusal is an `EnvironmentProblem` that names the variable, says what is wrong with its value, and how
+to put it right. A value that may be a secret (keys, URLs with passwords, files holding either) is never
+repeated in the message, nor kept in the chain of causes.
 
 An empty value counts as not set: compose files and unit files pass unset variables through as empty ones.
 
-Not here: which variables exist and what they default to (`installation` says that). `docs/check.py` reads the names
-from the calls, so a name must be written as a literal.
+Not here: which variables exist and what they default to (`installation` says that). `docs/check.py` reads
+the names from the calls, so a name must be written as a literal.
 """
 
 import base64
@@ -25,10 +25,9 @@ TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off"})
 
 KEY_BYTES = 32
-MAKE_SECRET_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(64))"'
-MAKE_ENCRYPTION_KEY = (
-    'python3 -c "import base64, secrets; '
-    "print('k1:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
+HOW_TO_MAKE_A_SECRET_KEY = 'python3 -c "import secrets; print(secrets.token_urlsafe(64))"'  # noqa: S105 (a command, not a key)
+HOW_TO_MAKE_AN_ENCRYPTION_KEY = (
+    "python3 -c \"import base64, secrets; print('k1:' + base64.b64encode(secrets.token_bytes(32)).decode())\""
 )
 
 # What may follow the question mark of a PostgreSQL URL: libpq parameters an operator has a reason to set.
@@ -108,7 +107,9 @@ def envint(
         return default
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", value):
         raise EnvironmentProblem(
-            name=name, problem=f"is {value!r}, which is not a whole number", remedy="Write it in digits, as in 3600."
+            name=name,
+            problem=f"is {value!r}, which is not a whole number",
+            remedy="Write it in digits, as in 3600.",
         )
     number = int(value)
     if minimum is not None and number < minimum:
@@ -133,7 +134,9 @@ def envchoice(
         if value.casefold() == choice.casefold():
             return choice
     raise EnvironmentProblem(
-        name=name, problem=f"is {value!r}, which is not one of its values", remedy=f"Use one of {', '.join(choices)}."
+        name=name,
+        problem=f"is {value!r}, which is not one of its values",
+        remedy=f"Use one of {', '.join(choices)}.",
     )
 
 
@@ -155,7 +158,9 @@ def envpath(name: str, *, default: Path, environ: Mapping[str, str] = os.environ
     path = Path(value)
     if not path.is_absolute():
         raise EnvironmentProblem(
-            name=name, problem=f"is {value!r}, which is a relative path", remedy="Write the path from the root on."
+            name=name,
+            problem=f"is {value!r}, which is a relative path",
+            remedy="Write the path from the root on.",
         )
     return path
 
@@ -181,11 +186,15 @@ def envsecret(name: str, *, environ: Mapping[str, str] = os.environ) -> str | No
         ) from None
     except UnicodeDecodeError:
         raise EnvironmentProblem(
-            name=file_variable, problem="names a file that is not UTF-8 text", remedy="Write the secret as text."
+            name=file_variable,
+            problem="names a file that is not UTF-8 text",
+            remedy="Write the secret as text.",
         ) from None
     if not content:
         raise EnvironmentProblem(
-            name=file_variable, problem="names an empty file", remedy="Write the secret into it, or unset the variable."
+            name=file_variable,
+            problem="names an empty file",
+            remedy="Write the secret into it, or unset the variable.",
         )
     return content
 
@@ -197,13 +206,13 @@ def envsecretkey(name: str, *, environ: Mapping[str, str] = os.environ) -> str:
         raise EnvironmentProblem(
             name=name,
             problem="is not set; sessions and signed links need it",
-            remedy=f"Make one with: {MAKE_SECRET_KEY}",
+            remedy=f"Make one with: {HOW_TO_MAKE_A_SECRET_KEY}",
         )
     if len(value) < 50 or len(set(value)) < 5:
         raise EnvironmentProblem(
             name=name,
             problem=f"is too easily guessed ({len(value)} characters; 50 are needed)",
-            remedy=f"Make one with: {MAKE_SECRET_KEY}",
+            remedy=f"Make one with: {HOW_TO_MAKE_A_SECRET_KEY}",
         )
     return value
 
@@ -211,11 +220,11 @@ def envsecretkey(name: str, *, environ: Mapping[str, str] = os.environ) -> str:
 def envkeyring(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, bytes], ...]:
     """The encryption keys as `(id, 32 bytes)`, in their order: the first encrypts, all of them decrypt.
 
-    Written `id:base64` with commas (or, in a file, line ends) between them. Plain pairs, because the reader lives in
-    an engine that must not import from here.
+    Written `id:base64` with commas (or, in a file, line ends) between them. Plain pairs, because the reader
+    lives in an engine that must not import from here.
     """
     value = envsecret(name, environ=environ)
-    remedy = f"Make a key with: {MAKE_ENCRYPTION_KEY}"
+    remedy = f"Make a key with: {HOW_TO_MAKE_AN_ENCRYPTION_KEY}"
     if value is None:
         raise EnvironmentProblem(name=name, problem="is not set; stored provider keys need it", remedy=remedy)
     ring: list[tuple[str, bytes]] = []
@@ -225,7 +234,7 @@ def envkeyring(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[t
         if not colon or not re.fullmatch(r"[A-Za-z0-9_-]{1,16}", key_id):
             raise EnvironmentProblem(
                 name=name,
-                problem=f"{where}: it does not begin with an id of 1 to 16 letters, digits, '-' or '_' and a colon",
+                problem=f"{where}: no id of 1 to 16 letters, digits, '-' or '_' stands before a colon",
                 remedy=remedy,
             )
         if key_id in dict(ring):
@@ -240,14 +249,17 @@ def envkeyring(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[t
             ) from None
         if len(material) != KEY_BYTES:
             raise EnvironmentProblem(
-                name=name, problem=f"{where}: it has {len(material)} bytes instead of {KEY_BYTES}", remedy=remedy
+                name=name,
+                problem=f"{where}: it has {len(material)} bytes instead of {KEY_BYTES}",
+                remedy=remedy,
             )
         ring.append((key_id, material))
     return tuple(ring)
 
 
 def envaddresses(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, int], ...]:
-    """A comma-separated list of `host:port`; an IPv6 address stands in brackets, and is returned without them."""
+    """A comma-separated list of `host:port`; an IPv6 address stands in brackets, and is returned without
+    them."""
     addresses = []
     for entry in envlist(name, environ=environ):
         host, colon, port = entry.rpartition(":")
@@ -268,14 +280,13 @@ def envaddresses(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple
 def envpostgresql(name: str, *, environ: Mapping[str, str] = os.environ) -> PostgresqlUrl | None:
     """The PostgreSQL database of a URL, or `None` where the variable is not set.
 
-    No part of the URL is repeated in a refusal: where a password holds an unescaped character, any part may be it.
+    No part of the URL is repeated in a refusal: where a password holds an unescaped character, any part may
+    be it.
     """
     url = envsecret(name, environ=environ)
     if url is None:
         return None
-    remedy = (
-        "Write postgresql://user:password@host:5432/name, with special characters in the password percent-encoded."
-    )
+    remedy = "Write postgresql://user:password@host:5432/name, the password percent-encoded."
     if not url.startswith(("postgresql://", "postgres://")):
         raise EnvironmentProblem(name=name, problem="does not begin with postgresql://", remedy=remedy)
     parts, port = _split_url(name=name, url=url, remedy=remedy)
@@ -300,13 +311,16 @@ def envpostgresql(name: str, *, environ: Mapping[str, str] = os.environ) -> Post
 
 
 def envredis(name: str, *, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The URL of a Redis server, checked for its shape and returned as it is, or `None` where it is not set."""
+    """The URL of a Redis server, checked for its shape and returned as it is, or `None` where it is not
+    set."""
     url = envsecret(name, environ=environ)
     if url is None:
         return None
     remedy = "Write redis://:password@host:6379/0, rediss:// for TLS, or unix:///path for a socket."
     if not url.startswith(("redis://", "rediss://", "unix://")):
-        raise EnvironmentProblem(name=name, problem="does not begin with redis://, rediss:// or unix://", remedy=remedy)
+        raise EnvironmentProblem(
+            name=name, problem="does not begin with redis://, rediss:// or unix://", remedy=remedy
+        )
     parts, _ = _split_url(name=name, url=url, remedy=remedy)
     if not (parts.path if parts.scheme == "unix" else parts.hostname):
         raise EnvironmentProblem(name=name, problem="does not name a server", remedy=remedy)

@@ -1,5 +1,6 @@
-"""The settings of an installation. Every one that an operator may choose comes from an environment variable, is
-checked when it is read, and is described in `docs/configuration.md`; `docs/check.py` compares the two.
+"""The settings of an installation. Every one that an operator may choose comes from an environment
+variable, is checked when it is read, and is described in `docs/configuration.md`; `docs/check.py` compares
+the two.
 
 What operators change while Signalbox runs (limits, policies, retention) is not here but in the database.
 """
@@ -11,12 +12,14 @@ from governance.project.settings import environment as env
 BASE_DIR = Path(__file__).resolve().parents[3]
 DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
 
-# --- Secrets ----------------------------------------------------------------------------------------------------
+# --- Secrets
+# ----------------------------------------------------------------------------------------------------
 
 SECRET_KEY = env.envsecretkey("SIGNALBOX_SECRET_KEY")
 SIGNALBOX_ENCRYPTION_KEYS = env.envkeyring("SIGNALBOX_ENCRYPTION_KEYS")
 
-# --- Who may talk to us, and how --------------------------------------------------------------------------------
+# --- Who may talk to us, and how
+# --------------------------------------------------------------------------------
 
 DEBUG = env.envbool("SIGNALBOX_DEBUG", default=False)
 ALLOWED_HOSTS = list(env.envlist("SIGNALBOX_ALLOWED_HOSTS", default=("localhost", "127.0.0.1", "[::1]")))
@@ -49,11 +52,13 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# --- Where calls may go -----------------------------------------------------------------------------------------
+# --- Where calls may go
+# -----------------------------------------------------------------------------------------
 
 SIGNALBOX_OUTBOUND_ALLOW = env.envaddresses("SIGNALBOX_OUTBOUND_ALLOW")
 
-# --- The pieces -------------------------------------------------------------------------------------------------
+# --- The pieces
+# -------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -105,8 +110,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# Served by `governance.project.http.static_files` from where they lie. Collecting them is for installations whose
-# own front server answers /static/.
+# Served by `governance.project.http.static_files` from where they lie. Collecting them is for installations
+# whose own front server answers /static/.
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -116,7 +121,8 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 
-# --- Tables -----------------------------------------------------------------------------------------------------
+# --- Tables
+# -----------------------------------------------------------------------------------------------------
 
 _POSTGRESQL = env.envpostgresql("DATABASE_URL")
 if _POSTGRESQL is None:
@@ -128,8 +134,8 @@ if _POSTGRESQL is None:
             "NAME": DATA_DIR / "signalbox.sqlite3",
             "CONN_MAX_AGE": 600,
             "OPTIONS": {
-                # Take the write lock at the start: a transaction that reads first and writes later would otherwise
-                # fail at once, time-out or not, when another one wrote in between.
+                # Take the write lock at the start: a transaction that reads first and writes later would
+                # otherwise fail at once, time-out or not, when another one wrote in between.
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
@@ -147,17 +153,18 @@ else:
             "PORT": "" if _POSTGRESQL.port is None else str(_POSTGRESQL.port),
             "USER": _POSTGRESQL.user,
             "PASSWORD": _POSTGRESQL.password,
-            # Persistent connections rather than psycopg's pool: with Celery's prefork the pool is reopened for every
-            # task, which costs two to three times the throughput.
+            # Persistent connections rather than psycopg's pool: with Celery's prefork the pool is reopened
+            # for every task, which costs two to three times the throughput.
             "CONN_MAX_AGE": 600,
             "CONN_HEALTH_CHECKS": True,
             "OPTIONS": {"connect_timeout": "5", **dict(_POSTGRESQL.parameters)},
         }
     }
 
-# --- Caches -----------------------------------------------------------------------------------------------------
-# `local` belongs to one process and `shared` to all of them. Neither is a lock service. Without Redis `shared` is
-# as local as `local` is.
+# --- Caches
+# -----------------------------------------------------------------------------------------------------
+# `local` belongs to one process and `shared` to all of them. Neither is a lock service. Without Redis
+# `shared` is as local as `local` is.
 
 _REDIS_URL = env.envredis("REDIS_URL")
 
@@ -185,7 +192,8 @@ CACHES = {
     ),
 }
 
-# --- Logs -------------------------------------------------------------------------------------------------------
+# --- Logs
+# -------------------------------------------------------------------------------------------------------
 
 LOGGING = {
     "version": 1,
@@ -202,5 +210,8 @@ LOGGING = {
         ),
     },
     # Django's default configuration mails errors to administrators and prints to the console only in DEBUG.
-    "loggers": {"django": {"handlers": [], "propagate": True}, "django.server": {"handlers": [], "propagate": True}},
+    "loggers": {
+        "django": {"handlers": [], "propagate": True},
+        "django.server": {"handlers": [], "propagate": True},
+    },
 }

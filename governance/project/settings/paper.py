@@ -1,7 +1,8 @@
-"""The settings of `manage.py explain`: decisions on paper, from files, without environment, database or network.
+"""The settings of `manage.py explain`: decisions on paper, from files, without environment, database or
+network.
 
-The apps are installed only so that Django finds the command and so that modules with models can be imported; there
-is no database behind them, and a query fails loudly.
+The apps are installed only so that Django finds the command and so that modules with models can be
+imported; there is no database behind them, and a query fails loudly.
 """
 
 USE_TZ = True

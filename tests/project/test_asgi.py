@@ -1,0 +1,109 @@
+"""The ASGI application hands each kind of connection to who answers it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from starlette.types import Message
+
+from governance.project.asgi import application
+from tests.project.processes import installation_environment, run_python, running_web_process
+from tests.servers.postgres import PostgresServer
+
+STYLESHEET = "/static/admin/css/base.css"
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+
+
+async def test_a_static_file_is_served_and_kept(web: httpx.AsyncClient) -> None:
+    first = await web.get(STYLESHEET)
+    assert first.status_code == 200
+    assert first.headers["content-type"].startswith("text/css")
+    assert first.headers["cache-control"] == "public, no-cache"
+    assert first.headers["x-content-type-options"] == "nosniff"
+    assert "x-request-id" not in first.headers  # Django never saw it
+    again = await web.get(STYLESHEET, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/static/admin/css/none.css", 404),
+        ("GET", "/static/admin/css", 404),
+        ("GET", "/static/", 404),
+        ("GET", "/static/%2e%2e/apps.py", 404),
+        ("GET", "/static/..%2fapps.py", 404),
+        ("GET", "/static//etc/passwd", 404),
+        ("GET", "/static/admin%00.css", 404),
+        ("POST", STYLESHEET, 405),
+    ],
+)
+async def test_nothing_else_is_served(web: httpx.AsyncClient, method: str, path: str, status: int) -> None:
+    assert (await web.request(method, path)).status_code == status
+
+
+async def test_everything_else_is_djangos(web: httpx.AsyncClient) -> None:
+    response = await web.get("/staticky")
+    assert response.status_code == 404
+    assert "x-request-id" in response.headers
+    assert (await web.get("/healthz")).json() == {"status": "alive"}
+
+
+async def test_the_lifespan_is_acknowledged() -> None:
+    sent: list[Message] = []
+    incoming: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+
+    async def receive() -> Message:
+        return incoming.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await application({"type": "lifespan"}, receive, send)
+    assert [message["type"] for message in sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+
+
+async def test_a_websocket_is_refused() -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await application({"type": "websocket", "path": "/static/x"}, receive, send)
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+async def test_pages_leave_no_connection_open(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    """Under a real server: forty pages at a time, and nothing but our own connection afterwards."""
+    with postgres_server.database() as url:
+        environ = {
+            **installation_environment(data_folder=tmp_path),
+            "DATABASE_URL": url,
+            "SIGNALBOX_INSECURE_HTTP": "1",
+        }
+        migrated = run_python("manage.py", "migrate", "--verbosity=0", environ=environ)
+        assert migrated.returncode == 0, migrated.stderr
+        with running_web_process(environ=environ, log=tmp_path / "log") as base:
+            async with httpx.AsyncClient(base_url=base, timeout=30) as client:
+                answers = await asyncio.gather(*(client.get("/readyz") for _ in range(40)))
+            assert {answer.status_code for answer in answers} == {200}
+            with psycopg.connect(url) as connection:
+                open_connections = connection.execute(
+                    "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+                ).fetchone()
+    assert open_connections == (1,)
