@@ -1,0 +1,1 @@
+"""Who may call: keys are made in ``keys`` and recognised in ``directory``."""

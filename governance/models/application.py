@@ -1,0 +1,22 @@
+"""Applications: who calls."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from routing.models import NamedRecord, VersionCounter
+
+
+class AccessVersion(VersionCounter):
+    """The version of applications and keys."""
+
+
+class Application(NamedRecord):
+    """A program, a team or a person that calls through keys of its own."""
+
+    counter: ClassVar[type[VersionCounter]] = AccessVersion
+
+    description = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["identifier"]

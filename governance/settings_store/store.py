@@ -1,0 +1,86 @@
+"""Settings in force: one frozen snapshot that a call reads once, and the one way to store a value."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from governance.models import SettingsVersion, SettingValue
+from governance.settings_store.registry import (
+    ASSUMED_MAX_OUTPUT,
+    CALL_HISTORY,
+    CURRENCY,
+    MAX_BODY_BYTES,
+    OPERATION_CAPABILITY_ENFORCEMENT,
+    POLICY_MODE,
+    REGISTRY,
+    TELEMETRY,
+    Setting,
+    Value,
+)
+from routing.core.policy import RoutingPolicy
+from routing.snapshots import Polled
+
+
+class SettingsSnapshot:
+    """The settings in force at one version. A reader asks with a declaration and gets a value of its type."""
+
+    __slots__ = ("_values", "version")
+
+    def __init__(self, stored: dict[str, Any], *, version: int) -> None:
+        self.version = version
+        self._values = {
+            key: setting.read(stored[key]) if key in stored else setting.default for key, setting in REGISTRY.items()
+        }
+
+    def __getitem__(self, setting: Setting[Value]) -> Value:
+        value: Value = self._values[setting.key]
+        return value
+
+    @property
+    def routing_policy(self) -> RoutingPolicy:
+        """The settings a decision is handed."""
+        return RoutingPolicy(
+            mode=self[POLICY_MODE],
+            call_history=self[CALL_HISTORY],
+            enforcement=self[OPERATION_CAPABILITY_ENFORCEMENT],
+            currency=self[CURRENCY],
+            telemetry=self[TELEMETRY],
+            assumed_max_output=self[ASSUMED_MAX_OUTPUT],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveSettings:
+    """What a call is handed: built once per version, so that a call only reads attributes."""
+
+    routing: RoutingPolicy
+    max_body_bytes: int
+    version: int
+
+
+def load_settings() -> EffectiveSettings:
+    """Read the stored settings: two queries."""
+    version = SettingsVersion.read()
+    snapshot = SettingsSnapshot(dict(SettingValue.objects.values_list("key", "value")), version=version)
+    return EffectiveSettings(routing=snapshot.routing_policy, max_body_bytes=snapshot[MAX_BODY_BYTES], version=version)
+
+
+def settings_poll() -> Polled[EffectiveSettings]:
+    """A poll of the settings, for one process."""
+    return Polled(name="settings", read_version=SettingsVersion.read, load=load_settings)
+
+
+def store_setting(key: str, value: Any) -> None:
+    """Store a value.
+
+    Raises:
+        ValidationError: there is no such setting, or it does not accept the value.
+    """
+    setting = REGISTRY.get(key)
+    if setting is None:
+        raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
+    complaint = setting.accepts(value)
+    if complaint is not None:
+        raise ValidationError({"value": f"{key}: {complaint}."})
+    SettingValue(key=key, value=value).save()

@@ -1,0 +1,124 @@
+"""Configurations: the names applications ask for, and how each arrives at a model."""
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from routing.core.policy import MODE_LABELS, PolicyMode
+from routing.core.vocabulary import LABELS, Capability, ListedOrder, Selection
+from routing.models.language_model import LanguageModel, no_list
+from routing.models.provider import CatalogueVersion
+from routing.models.versions import NamedRecord, VersionCounter, VersionedRecord
+
+SELECTIONS = (Selection.FIXED, Selection.LISTED, Selection.CRITERIA)
+
+
+class Configuration(NamedRecord):
+    """What an application asks for by name."""
+
+    counter: ClassVar[type[VersionCounter]] = CatalogueVersion
+
+    description = models.TextField(blank=True)
+    selection = models.CharField(
+        max_length=10,
+        choices=[(each.value, LABELS[each]) for each in SELECTIONS],
+        default=Selection.CRITERIA.value,
+    )
+    fixed_model = models.ForeignKey(
+        LanguageModel, null=True, blank=True, on_delete=models.PROTECT, related_name="+",
+        help_text="For a fixed selection: the one model.",
+    )  # fmt: skip
+    listed_order = models.CharField(
+        max_length=20,
+        choices=[(each.value, LABELS[each]) for each in ListedOrder],
+        default=ListedOrder.AS_LISTED.value,
+        help_text="For listed models: which is reached for first.",
+    )
+    policy_mode = models.CharField(
+        max_length=20,
+        blank=True,
+        choices=[(each.value, MODE_LABELS[each]) for each in PolicyMode],
+        help_text="For criteria: what ranks the candidates. Empty for the installation's mode.",
+    )
+    capabilities = models.JSONField(
+        default=no_list, blank=True, help_text="For criteria: capabilities that every candidate must declare."
+    )
+    adapter_types = models.JSONField(
+        default=no_list, blank=True, help_text="For criteria: the only adapter types allowed. Empty for all."
+    )
+    min_context_length = models.PositiveIntegerField(
+        "minimum context length",
+        default=0,
+        help_text="For criteria: tokens. An unknown length fails it. 0 for none.",
+    )
+    max_input_rate = models.PositiveBigIntegerField(
+        "maximum input price", null=True, blank=True,
+        help_text="For criteria: nano-units per million prompt tokens. Unpriced models pass. Empty for none.",
+    )  # fmt: skip
+    prefer_lowest_cost = models.BooleanField(
+        default=False, help_text="For criteria: cost counts in every measured mode and breaks ties."
+    )
+    plan_limit = models.PositiveSmallIntegerField(
+        default=3,
+        validators=[MinValueValidator(1), MaxValueValidator(20)],
+        help_text="How many of its own candidates one call may walk through.",
+    )
+
+    class Meta:
+        ordering: ClassVar = ["identifier"]
+
+    def clean(self) -> None:
+        super().clean()
+        known = set(Capability)
+        if not isinstance(self.capabilities, list) or not set(self.capabilities) <= known:
+            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(known))}."})
+        if self.selection == Selection.FIXED and self.fixed_model_id is None:
+            raise ValidationError({"fixed_model": "A fixed selection names its model: choose one."})
+
+
+class ListedModel(VersionedRecord):
+    """A place in the list of a listed configuration."""
+
+    counter: ClassVar[type[VersionCounter]] = CatalogueVersion
+
+    configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="listed_models")
+    model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["position", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["configuration", "model"], name="routing_listed_model_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.configuration.identifier}: {self.model.identifier}"
+
+
+class FallbackLink(VersionedRecord):
+    """A place in a configuration's fallback chain. Only the chain of the configuration asked for is followed."""
+
+    counter: ClassVar[type[VersionCounter]] = CatalogueVersion
+
+    configuration = models.ForeignKey(Configuration, on_delete=models.CASCADE, related_name="fallback_links")
+    fallback = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["position", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["configuration", "fallback"], name="routing_fallback_once"),
+            models.CheckConstraint(
+                condition=~models.Q(configuration=models.F("fallback")), name="routing_fallback_is_another"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.configuration.identifier} → {self.fallback.identifier}"
+
+    def clean(self) -> None:
+        super().clean()
+        if self.configuration_id == self.fallback_id:
+            raise ValidationError({"fallback": "A configuration cannot fall back to itself."})

@@ -1,0 +1,92 @@
+"""Language models at providers, and what they cost from when on."""
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+
+from routing.core.vocabulary import Capability
+from routing.models.provider import CatalogueVersion, Provider
+from routing.models.versions import NamedRecord, VersionCounter, VersionedRecord
+
+
+def no_list() -> list[str]:
+    """An empty list, for fields that hold one."""
+    return []
+
+
+class LanguageModel(NamedRecord):
+    """One model at one provider. No capabilities means undeclared, which is not "cannot"; 0 tokens is unknown."""
+
+    counter: ClassVar[type[VersionCounter]] = CatalogueVersion
+
+    provider = models.ForeignKey(Provider, on_delete=models.PROTECT, related_name="models")
+    model_id = models.CharField("model id", max_length=150, help_text="The id sent to the provider.")
+    capabilities = models.JSONField(
+        default=no_list,
+        blank=True,
+        help_text="What it can do. Empty means undeclared: criteria that ask for a capability then refuse it, calls "
+        "that need one do not.",
+    )
+    context_length = models.PositiveIntegerField(default=0, help_text="Tokens of prompt and answer. 0 if unknown.")
+    max_output = models.PositiveIntegerField("maximum output", default=0, help_text="Tokens. 0 if unknown.")
+    is_default = models.BooleanField("default", default=False, help_text="Wins a tie.")
+    sorting = models.PositiveIntegerField(default=0, help_text="The last tie-break: lower first.")
+
+    class Meta:
+        ordering: ClassVar = ["sorting", "name", "identifier"]
+
+    def clean(self) -> None:
+        super().clean()
+        known = set(Capability)
+        if not isinstance(self.capabilities, list) or not set(self.capabilities) <= known:
+            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(known))}."})
+
+
+class Price(VersionedRecord):
+    """What a model costs from a moment on. Rates are whole nano-units of the currency per million tokens.
+
+    A model without a price is unpriced, which is not free; explicit rates of 0 are free. An empty cached or cache
+    write rate means that the input rate applies.
+    """
+
+    counter: ClassVar[type[VersionCounter]] = CatalogueVersion
+
+    model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="prices")
+    valid_from = models.DateTimeField()
+    currency = models.CharField(
+        max_length=3,
+        default="USD",
+        validators=[RegexValidator(r"^[A-Z]{3}$", "Three capital letters, such as USD.")],
+    )
+    input_rate = models.PositiveBigIntegerField(help_text="Nano-units per million prompt tokens.")
+    output_rate = models.PositiveBigIntegerField(help_text="Nano-units per million generated tokens.")
+    cached_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    cache_write_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    long_prompt_threshold = models.PositiveIntegerField(null=True, blank=True)
+    long_prompt_inclusive = models.BooleanField(
+        default=False, help_text="Whether a prompt of exactly the threshold is long already."
+    )
+    long_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    long_output_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    long_cached_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    long_cache_write_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    provenance = models.CharField(max_length=50, default="manual", help_text="Where the figures come from.")
+
+    class Meta:
+        ordering: ClassVar = ["model", "valid_from"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["model", "valid_from"], name="routing_price_one_per_moment"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model.identifier} from {self.valid_from:%Y-%m-%d}"
+
+    def clean(self) -> None:
+        super().clean()
+        tier = (self.long_prompt_threshold, self.long_input_rate, self.long_output_rate)
+        if any(value is not None for value in tier) and None in tier:
+            raise ValidationError(
+                {"long_prompt_threshold": "A long-prompt tier needs its threshold, its input and its output rate."}
+            )

@@ -1,0 +1,143 @@
+"""What is written about a call: scalars only. No field here could hold a prompt or an answer.
+
+``CallRecord`` is what the gateway hands over when a call has ended; ``telemetry.recorder`` turns it into rows.
+``None`` is "not measured" or "not reported", never zero.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+def new_call_id() -> UUID:
+    """A UUID of version 7: sorts by the millisecond it was made in, and is random besides (RFC 9562)."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10))
+    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return UUID(int=value)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteName:
+    """Which route: identifiers of configuration, provider and model, the adapter type, the id sent upstream."""
+
+    configuration: str = ""
+    provider: str = ""
+    adapter_type: str = ""
+    model: str = ""
+    model_id: str = ""
+
+
+NO_ROUTE = RouteName()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """Tokens of one answer as the provider reported them: ``input`` is the prompt without its cached parts."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+    reasoning: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One request sent to a provider. ``failure_kind`` is empty if it answered; ``error_code`` is the vendor's
+    short code, never a message."""
+
+    index: int
+    route: RouteName
+    started_at: datetime
+    latency_ms: float
+    waited_ms: float = 0.0
+    failure_kind: str = ""
+    error_code: str = ""
+    tokens: TokenCounts | None = None
+    cost_nanos: int | None = None
+    cost_currency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactsRecord:
+    """Sizes of the request, measured before any model was chosen."""
+
+    messages: int
+    turns: int
+    tools: int
+    payload_bytes: int
+    token_estimate: int
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionSummary:
+    """Why this model, in scalars: what the record under ``digest`` says at length.
+
+    ``document`` is the canonical decision document; it is stored once per digest.
+    """
+
+    mode: str
+    candidates: int
+    rejection_reasons: tuple[str, ...]
+    preference: str
+    signals_used: frozenset[str]
+    digest: str
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call, as it ended.
+
+    Attributes:
+        requested: what the caller named.
+        first: the route first sent to; empty names if nothing was sent.
+        served: the route that answered; the requested configuration's name alone if none did.
+        failure_kind: empty on success.
+        error_class: the exception's class or the vendor's code; never a message.
+        latency_ms: the whole call, waits included; a stream's runs to its end.
+        first_token_ms: until the first generated token; ``None`` unless streamed.
+        fallback_attempts: routes sent to before the serving one; skips do not count.
+        retries: repetitions at one route.
+        requests_sent: requests sent to providers.
+        coverage: how well the tokens are known.
+        estimated_output: our own estimate of the generated tokens where nothing was reported; it goes to the
+            usage days and never into a column called actual.
+    """
+
+    call_id: UUID
+    started_at: datetime
+    requested: str
+    operation: str
+    application: str
+    key: str
+    user: str
+    source: str
+    streamed: bool
+    first: RouteName
+    served: RouteName
+    success: bool
+    failure_kind: str
+    error_class: str
+    latency_ms: float
+    first_token_ms: float | None = None
+    cache_hit: bool = False
+    fallback_attempts: int = 0
+    retries: int = 0
+    requests_sent: int = 0
+    decision: DecisionSummary | None = None
+    facts: FactsRecord | None = None
+    complexity_score: int | None = None
+    context_percent: int | None = None
+    tokens: TokenCounts | None = None
+    coverage: str = "absent"
+    cost_nanos: int | None = None
+    cost_currency: str = ""
+    response_model: str = ""
+    attempts: tuple[AttemptRecord, ...] = ()
