@@ -1,12 +1,15 @@
 """Questions that are asked of calls, by name."""
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.db import models
 
+if TYPE_CHECKING:
+    from telemetry.models import Call
 
-class CallQuerySet(models.QuerySet[Any]):
+
+class CallQuerySet(models.QuerySet["Call"]):
     """Calls, filtered the ways rules and pages ask for."""
 
     def since(self, moment: datetime) -> "CallQuerySet":
