@@ -53,6 +53,23 @@ def test_an_engine_has_no_surface(label: str) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize("label", ["telemetry", "budgets"])
+def test_an_engine_beside_routing_sees_its_core_only(label: str) -> None:
+    """Import-linter does the same for the modules of routing that its contract names; here they need no name."""
+    foreign = []
+    for file in python_files(app=label):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            foreign += [
+                f"{file.relative_to(ROOT)}: {name}"
+                for name in names
+                if name.partition(".")[0] == "routing" and not f"{name}.".startswith("routing.core.")
+            ]
+    assert foreign == []
+
+
 @pytest.mark.parametrize("label", APPS)
 def test_importing_an_app_runs_nothing(label: str) -> None:
     assert (ROOT / label / "__init__.py").read_text(encoding="utf-8").strip() == ""

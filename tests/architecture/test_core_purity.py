@@ -13,9 +13,7 @@ from routing import core
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(
-    found.name
-    for found in pkgutil.walk_packages(core.__path__, prefix=f"{core.__name__}.")
-    if not found.ispkg
+    found.name for found in pkgutil.walk_packages(core.__path__, prefix=f"{core.__name__}.") if not found.ispkg
 )
 
 

@@ -21,9 +21,7 @@ FORBIDDEN = {
             "deb" + r"\.debian\.org",
         ]
     ),
-    "a folder of somebody's machine": r"(?<![\w.}/-])/(?:"
-    + "|".join(["wo" + "rk", "t" + "mp", "ro" + "ot"])
-    + r")/",
+    "a folder of somebody's machine": r"(?<![\w.}/-])/(?:" + "|".join(["wo" + "rk", "t" + "mp", "ro" + "ot"]) + r")/",
     "talk about tools": "|".join(
         [
             "co-authored" + "-by:",
