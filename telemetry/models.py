@@ -56,6 +56,7 @@ class Call(WrittenOnce):
     first_adapter_type = models.CharField(max_length=50, blank=True)
     first_model = models.CharField(max_length=100, blank=True)
     first_model_id = models.CharField(max_length=150, blank=True)
+    first_failure_kind = models.CharField(max_length=20, blank=True)
     served_configuration = models.CharField(max_length=100, blank=True)
     served_provider = models.CharField(max_length=100, blank=True)
     served_adapter_type = models.CharField(max_length=50, blank=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 if TYPE_CHECKING:
-    from telemetry.models import Call
+    pass
 
 
 class CallQuerySet(models.QuerySet["Call"]):

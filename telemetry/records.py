@@ -99,7 +99,8 @@ class CallRecord:
         requested: what the caller named.
         first: the route first sent to; empty names if nothing was sent.
         served: the route that answered; the requested configuration's name alone if none did.
-        failure_kind: empty on success.
+        first_failure_kind: how the first route ended; empty if it answered.
+        failure_kind: how the call ended; empty on success.
         error_class: the exception's class or the vendor's code; never a message.
         latency_ms: the whole call, waits included; a stream's runs to its end.
         first_token_ms: until the first generated token; ``None`` unless streamed.
@@ -107,8 +108,7 @@ class CallRecord:
         retries: repetitions at one route.
         requests_sent: requests sent to providers.
         coverage: how well the tokens are known.
-        estimated_output: our own estimate of the generated tokens where nothing was reported; it goes to the
-            usage days and never into a column called actual.
+        response_model: the model the provider names in its answer.
     """
 
     call_id: UUID
@@ -124,6 +124,7 @@ class CallRecord:
     served: RouteName
     success: bool
     failure_kind: str
+    first_failure_kind: str
     error_class: str
     latency_ms: float
     first_token_ms: float | None = None
