@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.db import models
 
 if TYPE_CHECKING:
-    pass
+    from telemetry.models import Call  # noqa: F401  # named in the base class below
 
 
 class CallQuerySet(models.QuerySet["Call"]):

@@ -5,7 +5,7 @@ A day is a UTC day. Rows are written whether or not calls are recorded.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import UTC
+from datetime import UTC, date
 
 from django.db import connections, router
 
@@ -26,20 +26,20 @@ def add_usage(records: Iterable[CallRecord]) -> None:
 
     Rows are written in the order of their keys, so that two processes never wait for each other crosswise.
     """
-    sums: dict[tuple[object, ...], list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
+    sums: dict[tuple[str | date, ...], list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
     for record in records:
         row = sums[_key(record)]
         for index, amount in enumerate(_amounts(record)):
             row[index] += amount
     if not sums:
         return
-    parameters = [value for key in sorted(sums, key=repr) for value in (*key, *sums[key])]
+    parameters: list[str | date | int] = [value for key in sorted(sums, key=repr) for value in (*key, *sums[key])]
     connection = connections[router.db_for_write(UsageDay)]
     with connection.cursor() as cursor:
         cursor.execute(_upsert(len(sums)), parameters)
 
 
-def _key(record: CallRecord) -> tuple[object, ...]:
+def _key(record: CallRecord) -> tuple[str | date, ...]:
     return (
         record.started_at.astimezone(UTC).date(),
         record.application,
