@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connections
+from pytest_django import DjangoDbBlocker
 
 from governance.project.settings.environment import envpostgresql
 from tests.environment import TestDatabase, chosen_database
@@ -60,3 +61,17 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> None:
         PASSWORD=url.password,
         NAME=url.name,
     )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """pytest-django's own, and before it drops the test database, an end to the connections that threads of the code
+    under test still hold: PostgreSQL refuses to drop a database that somebody looks at."""
+    yield
+    connection = connections["default"]
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )

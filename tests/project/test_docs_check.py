@@ -8,9 +8,7 @@ import pytest
 from tests.project.processes import run_python
 
 SETTING = 'A = env.envbool("SIGNALBOX_A", default=False)\nB = envsecret("DATABASE_URL")\n'
-TABLE = (
-    "# Configuration\n\n| variable | meaning |\n|---|---|\n| `SIGNALBOX_A` | a |\n| `DATABASE_URL` | b |\n"
-)
+TABLE = "# Configuration\n\n| variable | meaning |\n|---|---|\n| `SIGNALBOX_A` | a |\n| `DATABASE_URL` | b |\n"
 
 
 @pytest.fixture
@@ -59,9 +57,7 @@ def test_a_broken_link_is_found(tree: Path, link: str, told: str) -> None:
 
 
 def test_a_variable_that_is_not_documented_is_found(tree: Path) -> None:
-    (tree / "governance/project/settings/more.py").write_text(
-        'x = envint("REDIS_URL", default=1)\n', encoding="utf-8"
-    )
+    (tree / "governance/project/settings/more.py").write_text('x = envint("REDIS_URL", default=1)\n', encoding="utf-8")
     result = check(tree)
     assert result.returncode == 1
     assert result.stderr.strip() == "docs/configuration.md: REDIS_URL is read and missing here"

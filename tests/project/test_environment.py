@@ -33,9 +33,7 @@ def test_an_empty_value_counts_as_not_set(default: bool, environ: dict[str, str]
 
 
 def test_a_switch_that_is_neither_is_refused() -> None:
-    with pytest.raises(
-        EnvironmentProblem, match=r"^SWITCH is 'maybe', which is neither .*\. Use one of 1, true"
-    ):
+    with pytest.raises(EnvironmentProblem, match=r"^SWITCH is 'maybe', which is neither .*\. Use one of 1, true"):
         env.envbool("SWITCH", default=False, environ={"SWITCH": "maybe"})
 
 
@@ -62,10 +60,7 @@ def test_a_number_that_cannot_be_used_is_refused(written: str, told: str) -> Non
 
 
 def test_a_choice_is_read_without_regard_to_case() -> None:
-    assert (
-        env.envchoice("LEVEL", default="INFO", choices=("INFO", "DEBUG"), environ={"LEVEL": "debug"})
-        == "DEBUG"
-    )
+    assert env.envchoice("LEVEL", default="INFO", choices=("INFO", "DEBUG"), environ={"LEVEL": "debug"}) == "DEBUG"
     assert env.envchoice("LEVEL", default="INFO", choices=("INFO", "DEBUG"), environ={}) == "INFO"
     with pytest.raises(EnvironmentProblem, match=r"^LEVEL is 'loud'.* Use one of INFO, DEBUG\."):
         env.envchoice("LEVEL", default="INFO", choices=("INFO", "DEBUG"), environ={"LEVEL": "loud"})
@@ -154,9 +149,7 @@ def test_a_key_ring_that_cannot_be_used_is_refused(written: str, told: str) -> N
 
 
 def test_a_missing_key_ring_says_how_to_make_one() -> None:
-    with pytest.raises(
-        EnvironmentProblem, match=r"^RING is not set.*Make a key with: python3 -c .*token_bytes\(32\)"
-    ):
+    with pytest.raises(EnvironmentProblem, match=r"^RING is not set.*Make a key with: python3 -c .*token_bytes\(32\)"):
         env.envkeyring("RING", environ={})
 
 
@@ -184,18 +177,14 @@ def test_addresses_are_read() -> None:
     ],
 )
 def test_an_address_that_is_not_one_is_refused(entry: str) -> None:
-    with pytest.raises(
-        EnvironmentProblem, match=rf"^ALLOW has the entry '{re.escape(entry)}', which is not host:port"
-    ):
+    with pytest.raises(EnvironmentProblem, match=rf"^ALLOW has the entry '{re.escape(entry)}', which is not host:port"):
         env.envaddresses("ALLOW", environ={"ALLOW": f"good:80,{entry}"})
 
 
 def test_a_database_url_is_taken_apart() -> None:
     read = env.envpostgresql(
         "DB",
-        environ={
-            "DB": "postgres://us%40er:p%2Fw%3Fd@[::1]:5433/sign%20box?sslmode=require&connect_timeout=3"
-        },
+        environ={"DB": "postgres://us%40er:p%2Fw%3Fd@[::1]:5433/sign%20box?sslmode=require&connect_timeout=3"},
     )
     assert read == env.PostgresqlUrl(
         host="::1",
@@ -210,9 +199,7 @@ def test_a_database_url_is_taken_apart() -> None:
 
 def test_what_a_database_url_leaves_out_is_absent() -> None:
     read = env.envpostgresql("DB", environ={"DB": "postgresql://db.internal/box"})
-    assert read == env.PostgresqlUrl(
-        host="db.internal", port=None, name="box", user="", password="", parameters=()
-    )
+    assert read == env.PostgresqlUrl(host="db.internal", port=None, name="box", user="", password="", parameters=())
     assert env.envpostgresql("DB", environ={}) is None
 
 

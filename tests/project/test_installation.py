@@ -79,9 +79,7 @@ def test_urls_choose_the_database_and_the_shared_cache(tmp_path: Path) -> None:
 
 
 def test_django_finds_nothing_to_say_against_a_deployment(tmp_path: Path) -> None:
-    result = manage(
-        "check", "--deploy", "--fail-level", "WARNING", **installation_environment(data_folder=tmp_path)
-    )
+    result = manage("check", "--deploy", "--fail-level", "WARNING", **installation_environment(data_folder=tmp_path))
     assert result.returncode == 0, result.stderr
 
 

@@ -147,9 +147,7 @@ def _start(*, folder: Path, binaries: Path, account: pwd.struct_passwd | None) -
     problem: PostgresDidNotStart | None = None
     for _ in range(START_TRIES):
         port = find_free_port()
-        settings = (
-            f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
-        )
+        settings = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off -c full_page_writes=off -c max_connections=200"
         arguments = [
             "-D",
             _data(folder),

@@ -76,9 +76,7 @@ def answer_readiness() -> JsonResponse:
     readiness = check_readiness()
     if readiness.reason is None:
         return _answer({"status": "ready"}, status=200)
-    return _answer(
-        {"status": "not ready", "reason": readiness.reason, "detail": readiness.detail}, status=503
-    )
+    return _answer({"status": "not ready", "reason": readiness.reason, "detail": readiness.detail}, status=503)
 
 
 @sync_and_async_middleware

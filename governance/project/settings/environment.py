@@ -123,9 +123,7 @@ def envint(
     return number
 
 
-def envchoice(
-    name: str, *, default: str, choices: tuple[str, ...], environ: Mapping[str, str] = os.environ
-) -> str:
+def envchoice(name: str, *, default: str, choices: tuple[str, ...], environ: Mapping[str, str] = os.environ) -> str:
     """One of `choices`, compared without regard to case and returned as written there."""
     value = envtext(name, environ=environ)
     if value is None:
@@ -140,9 +138,7 @@ def envchoice(
     )
 
 
-def envlist(
-    name: str, *, default: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ
-) -> tuple[str, ...]:
+def envlist(name: str, *, default: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """A comma-separated list; empty entries, as after a last comma, are left out."""
     value = envtext(name, environ=environ)
     if value is None:
@@ -318,9 +314,7 @@ def envredis(name: str, *, environ: Mapping[str, str] = os.environ) -> str | Non
         return None
     remedy = "Write redis://:password@host:6379/0, rediss:// for TLS, or unix:///path for a socket."
     if not url.startswith(("redis://", "rediss://", "unix://")):
-        raise EnvironmentProblem(
-            name=name, problem="does not begin with redis://, rediss:// or unix://", remedy=remedy
-        )
+        raise EnvironmentProblem(name=name, problem="does not begin with redis://, rediss:// or unix://", remedy=remedy)
     parts, _ = _split_url(name=name, url=url, remedy=remedy)
     if not (parts.path if parts.scheme == "unix" else parts.hostname):
         raise EnvironmentProblem(name=name, problem="does not name a server", remedy=remedy)
