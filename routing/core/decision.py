@@ -15,7 +15,7 @@ from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.pricing import price_at
 from routing.core.ranking import Reading, in_listed_order, rank
 from routing.core.requirements import UNLIMITED, Limits, Requirements
-from routing.core.signals import NO_FIGURES, Figures
+from routing.core.signals import NO_FIGURES, Figures, HistoryFigure
 from routing.core.vocabulary import (
     CostBasis,
     DecisionState,
@@ -111,7 +111,7 @@ class Decision:
 
     @property
     def recorded_mode(self) -> str:
-        """The mode as rows record it: the policy mode, ``listed:<order>``, or empty where nothing was decided."""
+        """The mode as rows record it: the policy mode, ``listed:<order>``, or empty for fixed and override."""
         if self.order is not None:
             return f"listed:{self.order.value}"
         return "" if self.mode is None else self.mode.value
@@ -121,26 +121,33 @@ class Decision:
         """The distinct reasons, sorted by name."""
         return tuple(sorted({each.rejection.reason for each in self.refused if each.rejection is not None}))
 
-    def refusal(self) -> str:
-        """The sentence for a caller when nobody may serve: names the missing capability if that is all it was,
-        else every candidate with its reason."""
-        name = self.configuration or "the named model"
-        if not self.refused:
-            if self.unavailable:
-                return f"{name}: {', '.join(self.unavailable)} is not in service; activate the model and its provider"
-            return f"{name}: no model is in service; register a model and activate it and its provider"
-        short = [each for each in self.refused if _only_for_operation(each)]
-        listing = "; ".join(
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """One line for every refused candidate with its reason, and for every model that is not in service."""
+        refused = (
             f"{each.model.route}: {each.rejection.reason.value} ({each.rejection.detail})"
             for each in self.refused
             if each.rejection is not None
         )
-        if short:
+        return (*refused, *(f"{name}: not in service" for name in self.unavailable))
+
+    def refusal(self) -> str:
+        """The sentence for a caller when nobody may serve.
+
+        It names configuration, capability and operation if a candidate was refused for nothing else; every
+        candidate with its reason stands in it either way.
+        """
+        name = self.configuration or "the named model"
+        if not self.refused:
+            if self.unavailable:
+                missing = ", ".join(self.unavailable)
+                return f"{name}: {missing} is not in service; activate the model and its provider"
+            return f"{name}: no model is in service; register a model and activate it and its provider"
+        listing = "; ".join(self.refusals)
+        if any(_only_for_operation(each) for each in self.refused):
             operation = self.operation.value if self.operation is not None else "this call"
-            return (
-                f"{name}: no model that could serve declares {', '.join(sorted(self.needs))}, "
-                f"which {operation} needs. {listing}"
-            )
+            needs = ", ".join(sorted(self.needs))
+            return f"{name}: no model that could serve declares {needs}, which {operation} needs. {listing}"
         return f"{name}: every candidate was refused. {listing}"
 
 
@@ -175,9 +182,11 @@ def decide(
     )
     eligible: list[tuple[ModelSpec, Reading]] = []
     refused: list[Candidate] = []
+    quality, health, history = figures.quality, figures.health, _history(figures, requirements.operation)
     for model in models:
-        reading = _reading(model, requirements.operation, figures, now)
-        rejection = screen.rejection(model, reading.price)
+        identifier, price = model.identifier, price_at(model.prices, now)
+        reading = Reading(quality.get(identifier), health.get(identifier), history.get(identifier), price)
+        rejection = screen.rejection(model, price)
         if rejection is None:
             eligible.append((model, reading))
         else:
@@ -223,6 +232,7 @@ def _by_rank(outcome: _Outcome) -> Decision:
         history_read=history_read,
         currency=policy.currency,
     )
+    observed = [outcome.screen.observed(model) for model, _ in outcome.eligible]
     return Decision(
         configuration=configuration.identifier,
         selection=configuration.selection,
@@ -239,14 +249,8 @@ def _by_rank(outcome: _Outcome) -> Decision:
         neutral_for_absent=ranking.neutral_for_absent,
         signals_used=ranking.signals_used,
         eligible=tuple(
-            Candidate(
-                each.model,
-                each.reading,
-                score=each.score,
-                signals=each.signals,
-                observed=outcome.screen.observed(each.model),
-            )
-            for each in ranking.ranked
+            Candidate(*outcome.eligible[at], ranking.scores[at], ranking.signals[at], None, observed[at])
+            for at in ranking.order
         ),
         refused=outcome.refused,
     )
@@ -280,27 +284,21 @@ def _in_order(outcome: _Outcome, figures: Figures) -> Decision:
 
 
 def _candidates(configuration: ConfigurationSpec, catalogue: Catalogue) -> tuple[Sequence[ModelSpec], tuple[str, ...]]:
+    """The models to consider, in order, and the names that stand for none. A name given twice counts once."""
     if configuration.selection is Selection.CRITERIA:
         return catalogue.models, ()
-    known = [catalogue.by_identifier.get(identifier) for identifier in configuration.models]
-    missing = (name for name, model in zip(configuration.models, known, strict=True) if model is None)
-    return [model for model in known if model is not None], tuple(missing)
+    named = {name: catalogue.by_identifier.get(name) for name in configuration.models}
+    unavailable = tuple(name for name, model in named.items() if model is None)
+    return [model for model in named.values() if model is not None], unavailable
 
 
-def _reading(model: ModelSpec, operation: Operation | None, figures: Figures, now: datetime) -> Reading:
-    history = None
-    if figures.history is not None and operation is not None:
-        history = figures.history.get(operation, {}).get(model.identifier)
-    return Reading(
-        quality=figures.quality.get(model.identifier),
-        health=figures.health.get(model.identifier),
-        history=history,
-        price=price_at(model.prices, now),
-    )
+def _history(figures: Figures, operation: Operation | None) -> Mapping[str, HistoryFigure]:
+    if figures.history is None or operation is None:
+        return {}
+    return figures.history.get(operation, {})
 
 
 def _only_for_operation(candidate: Candidate) -> bool:
     return (
-        candidate.rejection is not None
-        and candidate.rejection.reason is RejectionReason.OPERATION_CAPABILITY_MISSING
+        candidate.rejection is not None and candidate.rejection.reason is RejectionReason.OPERATION_CAPABILITY_MISSING
     )

@@ -5,13 +5,13 @@ The operator's own criteria come first and what the running call needs comes las
 never a score. Which rules bind depends on how the candidates were selected.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from routing.core.catalogue import ModelSpec
 from routing.core.configuration import Criteria
-from routing.core.money import format_nanos
+from routing.core.money import Money, format_nanos
 from routing.core.policy import RoutingPolicy
 from routing.core.pricing import Price, upper_bound
 from routing.core.requirements import Limits, Requirements
@@ -51,11 +51,17 @@ class Rejection:
     detail: str
 
 
-class Screen:
-    """The constraints of one decision, prepared once and asked for every candidate."""
+Constraint = Callable[[ModelSpec, Price | None], str | None]
+"""Asked for a model at its price in force: why it may not serve, or ``None`` if it may."""
 
-    __slots__ = ("_adapters", "_capabilities", "_criteria", "_limits", "_needs", "_observing", "_policy",
-                 "_requirements", "_screens_criteria", "_screens_operation", "_targets")  # fmt: skip
+
+class Screen:
+    """The constraints of one decision, prepared once and asked for every candidate.
+
+    Those that nobody makes in this decision are left out beforehand, so a candidate costs what is really asked.
+    """
+
+    __slots__ = ("_constraints", "_needs", "_observing")
 
     def __init__(
         self,
@@ -67,127 +73,172 @@ class Screen:
         policy: RoutingPolicy,
     ) -> None:
         binding = BINDING[selection]
-        self._criteria = criteria
-        self._capabilities = frozenset(wanted.strip() for wanted in criteria.capabilities)
-        self._adapters = frozenset(criteria.adapter_types)
-        self._requirements = requirements
-        self._limits = limits
-        self._policy = policy
-        self._needs = requirements.capabilities
-        self._targets = frozenset.intersection(*limits.budget_targets) if limits.budget_targets else None
+        screens_operation = RejectionReason.OPERATION_CAPABILITY_MISSING in binding
+        self._needs: frozenset[str] = requirements.capabilities if screens_operation else frozenset()
         self._observing = policy.enforcement is Enforcement.OBSERVE
-        self._screens_criteria = RejectionReason.CAPABILITY_MISSING in binding
-        self._screens_operation = RejectionReason.OPERATION_CAPABILITY_MISSING in binding
+        made: list[tuple[RejectionReason, Constraint]] = [
+            *_of_limits(limits),
+            *_of_criteria(criteria, policy),
+            *_of_size(requirements, limits, policy),
+        ]
+        if self._needs and not self._observing:
+            made.append((RejectionReason.OPERATION_CAPABILITY_MISSING, self._lacks_for_call))
+        self._constraints = [each for each in made if each[0] in binding]
 
     def rejection(self, model: ModelSpec, price: Price | None) -> Rejection | None:
         """The first constraint that refuses the model at its price in force, or ``None`` if it may serve."""
-        rejection = self._by_permission(model) or self._by_destination(model)
-        if rejection is None and self._screens_criteria:
-            rejection = self._by_criteria(model, price)
-        if rejection is None:
-            rejection = self._by_size(model, price)
-        if rejection is None and self._screens_operation and not self._observing:
-            missing = self.missing_for_call(model)
-            if missing:
-                rejection = Rejection(
-                    RejectionReason.OPERATION_CAPABILITY_MISSING,
-                    f"declares {_listed(model.capabilities)}, but the call needs {_listed(missing)}",
-                )
-        return rejection
+        for reason, constraint in self._constraints:
+            detail = constraint(model, price)
+            if detail is not None:
+                return Rejection(reason, detail)
+        return None
 
     def observed(self, model: ModelSpec) -> tuple[str, ...]:
         """What enforcement would have missed in a model that is only being observed."""
-        if not (self._observing and self._screens_operation):
-            return ()
-        return self.missing_for_call(model)
+        return self.missing_for_call(model) if self._observing else ()
 
     def missing_for_call(self, model: ModelSpec) -> tuple[str, ...]:
-        """Capabilities the call needs that a model with declared capabilities does not declare, sorted."""
+        """Capabilities the call needs that a model with declared capabilities does not declare, sorted.
+
+        Nothing where the operation does not bind.
+        """
         if not model.capabilities or self._needs <= model.capabilities:
             return ()
         return tuple(sorted(self._needs - model.capabilities))
 
-    def _by_permission(self, model: ModelSpec) -> Rejection | None:
-        allowed = self._limits.allowed_models
-        if allowed is not None and model.identifier not in allowed:
-            return _plain(RejectionReason.NOT_PERMITTED)
-        if self._targets is not None and model.identifier not in self._targets:
-            return _plain(RejectionReason.BUDGET_TARGET_ONLY)
-        return None
-
-    def _by_destination(self, model: ModelSpec) -> Rejection | None:
-        provider, limits = model.provider, self._limits
-        if limits.internal_only and provider.data_boundary is not DataBoundary.INTERNAL:
-            return Rejection(
-                RejectionReason.BOUNDARY_NOT_ALLOWED,
-                f"the content must stay internal, and the data boundary of {provider.identifier} "
-                f"is {provider.data_boundary.value}",
-            )
-        if limits.on_device and not provider.reach.is_on_device:
-            return Rejection(
-                RejectionReason.REACH_NOT_ALLOWED,
-                f"the data must stay on-device, and {provider.identifier} is reached by {provider.reach.value}",
-            )
-        if limits.regions is not None and provider.region not in limits.regions:
-            return Rejection(
-                RejectionReason.REGION_NOT_ALLOWED,
-                f"region {provider.region or 'unknown'} is not among {_listed(limits.regions)}",
-            )
-        return None
-
-    def _by_criteria(self, model: ModelSpec, price: Price | None) -> Rejection | None:
-        criteria = self._criteria
-        if not self._capabilities <= model.capabilities:
-            missing = _listed(self._capabilities - model.capabilities)
-            return Rejection(RejectionReason.CAPABILITY_MISSING, f"does not declare {missing}")
-        if self._adapters and model.provider.adapter_type not in self._adapters:
-            return Rejection(
-                RejectionReason.ADAPTER_NOT_ALLOWED,
-                f"adapter type {model.provider.adapter_type or 'none'} is not among {_listed(self._adapters)}",
-            )
-        minimum = criteria.min_context_length
-        if minimum > 0 and (model.context_length is None or model.context_length < minimum):
-            known = "unknown" if model.context_length is None else str(model.context_length)
-            return Rejection(RejectionReason.CONTEXT_TOO_SMALL, f"context length {known}, at least {minimum} wanted")
-        ceiling = criteria.max_cost_input
-        if ceiling is None or ceiling <= 0 or price is None or price.currency != self._policy.currency:
+    def _lacks_for_call(self, model: ModelSpec, price: Price | None) -> str | None:
+        missing = self.missing_for_call(model)
+        if not missing:
             return None
-        if price.rates.input > ceiling:
-            return Rejection(
-                RejectionReason.COST_ABOVE_LIMIT,
-                f"input price {format_nanos(price.rates.input)} {price.currency} per million tokens, "
-                f"at most {format_nanos(ceiling)} wanted",
-            )
-        return None
+        return f"declares {_listed(model.capabilities)}, but the call needs {_listed(missing)}"
 
-    def _by_size(self, model: ModelSpec, price: Price | None) -> Rejection | None:
-        prompt = self._requirements.prompt_tokens
-        if prompt is not None and model.context_length is not None and prompt > model.context_length:
-            return Rejection(
-                RejectionReason.REQUEST_TOO_LARGE,
-                f"the estimated prompt does not fit the context of {model.context_length} tokens",
-            )
-        ceiling = self._limits.cost_ceiling
-        if ceiling is None:
+
+def _of_limits(limits: Limits) -> Iterator[tuple[RejectionReason, Constraint]]:
+    """What the key, strict budget tiers and content rules allow."""
+    allowed, regions = limits.allowed_models, limits.regions
+    targets = frozenset.intersection(*limits.budget_targets) if limits.budget_targets else None
+
+    def not_permitted(model: ModelSpec, price: Price | None) -> str | None:
+        return None if allowed is None or model.identifier in allowed else _plain(RejectionReason.NOT_PERMITTED)
+
+    def not_a_target(model: ModelSpec, price: Price | None) -> str | None:
+        named = targets is None or model.identifier in targets
+        return None if named else _plain(RejectionReason.BUDGET_TARGET_ONLY)
+
+    def not_internal(model: ModelSpec, price: Price | None) -> str | None:
+        provider = model.provider
+        if provider.data_boundary is DataBoundary.INTERNAL:
             return None
-        if price is None:
-            return Rejection(
-                RejectionReason.ABOVE_REQUEST_CEILING, "has no price, so that the caller's ceiling cannot be kept"
-            )
-        if price.currency != ceiling.currency:
-            return Rejection(
-                RejectionReason.ABOVE_REQUEST_CEILING,
-                f"is priced in {price.currency}, the caller's ceiling is in {ceiling.currency}",
-            )
-        output = self._requirements.max_output or model.max_output or self._policy.assumed_max_output
-        if upper_bound(price=price, prompt_tokens=prompt or 0, max_output=output).nanos > ceiling.nanos:
-            return _plain(RejectionReason.ABOVE_REQUEST_CEILING)
-        return None
+        return (
+            f"the content must stay internal, and the data boundary of {provider.identifier} "
+            f"is {provider.data_boundary.value}"
+        )
+
+    def not_on_device(model: ModelSpec, price: Price | None) -> str | None:
+        provider = model.provider
+        if provider.reach.is_on_device:
+            return None
+        return f"the data must stay on-device, and {provider.identifier} is reached by {provider.reach.value}"
+
+    def not_in_region(model: ModelSpec, price: Price | None) -> str | None:
+        region = model.provider.region
+        if regions is None or region in regions:
+            return None
+        return f"region {region or 'unknown'} is not among {_listed(regions)}"
+
+    if allowed is not None:
+        yield RejectionReason.NOT_PERMITTED, not_permitted
+    if targets is not None:
+        yield RejectionReason.BUDGET_TARGET_ONLY, not_a_target
+    if limits.internal_only:
+        yield RejectionReason.BOUNDARY_NOT_ALLOWED, not_internal
+    if limits.on_device:
+        yield RejectionReason.REACH_NOT_ALLOWED, not_on_device
+    if regions is not None:
+        yield RejectionReason.REGION_NOT_ALLOWED, not_in_region
 
 
-def _plain(reason: RejectionReason) -> Rejection:
-    return Rejection(reason, LABELS[reason][0].lower() + LABELS[reason][1:])
+def _of_criteria(criteria: Criteria, policy: RoutingPolicy) -> Iterator[tuple[RejectionReason, Constraint]]:
+    """What the operator's criteria ask of every candidate."""
+    capabilities = frozenset(wanted.strip() for wanted in criteria.capabilities)
+    adapters = frozenset(criteria.adapter_types)
+    minimum, ceiling = criteria.min_context_length, criteria.max_cost_input or 0
+
+    def lacks_capability(model: ModelSpec, price: Price | None) -> str | None:
+        if capabilities <= model.capabilities:
+            return None
+        return f"does not declare {_listed(capabilities - model.capabilities)}"
+
+    def other_adapter(model: ModelSpec, price: Price | None) -> str | None:
+        adapter_type = model.provider.adapter_type
+        if adapter_type in adapters:
+            return None
+        return f"adapter type {adapter_type or 'none'} is not among {_listed(adapters)}"
+
+    def too_small(model: ModelSpec, price: Price | None) -> str | None:
+        length = model.context_length
+        if length is not None and length >= minimum:
+            return None
+        return f"context length {'unknown' if length is None else length}, at least {minimum} wanted"
+
+    def too_dear(model: ModelSpec, price: Price | None) -> str | None:
+        if price is None or price.rates.input <= ceiling or price.currency != policy.currency:
+            return None
+        return (
+            f"input price {format_nanos(price.rates.input)} {price.currency} per million tokens, "
+            f"at most {format_nanos(ceiling)} wanted"
+        )
+
+    if capabilities:
+        yield RejectionReason.CAPABILITY_MISSING, lacks_capability
+    if adapters:
+        yield RejectionReason.ADAPTER_NOT_ALLOWED, other_adapter
+    if minimum > 0:
+        yield RejectionReason.CONTEXT_TOO_SMALL, too_small
+    if ceiling > 0:
+        yield RejectionReason.COST_ABOVE_LIMIT, too_dear
 
 
-def _listed(names: frozenset[str] | tuple[str, ...]) -> str:
+def _of_size(
+    requirements: Requirements, limits: Limits, policy: RoutingPolicy
+) -> Iterator[tuple[RejectionReason, Constraint]]:
+    """What the size of this request rules out."""
+    prompt, ceiling = requirements.prompt_tokens, limits.cost_ceiling
+
+    def too_large(model: ModelSpec, price: Price | None) -> str | None:
+        length = model.context_length
+        if prompt is None or length is None or prompt <= length:
+            return None
+        return f"the estimated prompt does not fit the context of {length} tokens"
+
+    def above(model: ModelSpec, price: Price | None) -> str | None:
+        return None if ceiling is None else _above_ceiling(model, price, ceiling, requirements, policy)
+
+    if prompt is not None:
+        yield RejectionReason.REQUEST_TOO_LARGE, too_large
+    if ceiling is not None:
+        yield RejectionReason.ABOVE_REQUEST_CEILING, above
+
+
+def _above_ceiling(
+    model: ModelSpec, price: Price | None, ceiling: Money, requirements: Requirements, policy: RoutingPolicy
+) -> str | None:
+    """A ceiling is a promise to the caller: what cannot be compared with it is above it."""
+    if price is None:
+        return "has no price, so that the caller's ceiling cannot be kept"
+    if price.currency != ceiling.currency:
+        return f"is priced in {price.currency}, the caller's ceiling is in {ceiling.currency}"
+    output = requirements.max_output
+    if output is None:
+        output = policy.assumed_max_output if model.max_output is None else model.max_output
+    bound = upper_bound(price=price, prompt_tokens=requirements.prompt_tokens or 0, max_output=output)
+    return _plain(RejectionReason.ABOVE_REQUEST_CEILING) if bound.nanos > ceiling.nanos else None
+
+
+def _plain(reason: RejectionReason) -> str:
+    words = LABELS[reason]
+    return words[0].lower() + words[1:]
+
+
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

@@ -116,9 +116,7 @@ FAILURES: Mapping[FailureKind, FailureRule] = MappingProxyType(
         FailureKind.FORBIDDEN: FailureRule(
             Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "A rule of this installation forbids the call"
         ),
-        FailureKind.CANCELLED: FailureRule(
-            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The caller hung up"
-        ),
+        FailureKind.CANCELLED: FailureRule(Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The caller hung up"),
     }
 )
 

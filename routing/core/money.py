@@ -5,12 +5,16 @@ rate, because a rate has a date and a source exactly as a price has.
 """
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, localcontext
 
 NANOS = 1_000_000_000
 """Nano-units in one unit of a currency."""
 
-_PRECISION = 60  # digits: enough for any 64-bit amount in nano-units, so that nothing is rounded on the way
+MOST_NANOS = 2**63 - 1
+"""The largest amount that a column of 64 bits holds: about nine thousand million units of a currency."""
+
+_MOST_DIGITS = 19  # digits before the point; a cheap bound, so that an exponent cannot cost memory
+_EXACT = Context(prec=60, traps=[InvalidOperation, Inexact])  # nothing is rounded without an exception
 
 
 class MoneyError(ValueError):
@@ -37,21 +41,24 @@ def parse_nanos(text: str) -> int:
     """Read a decimal text into whole nano-units, exactly.
 
     Raises:
-        MoneyError: the text is no finite decimal number, or has digits below a nano-unit.
+        MoneyError: the text is no finite decimal number, has digits below a nano-unit, or exceeds
+            :data:`MOST_NANOS` either way.
     """
     try:
-        with localcontext() as context:
-            context.prec = _PRECISION
+        with localcontext(_EXACT):
             value = Decimal(text.strip())
             if not value.is_finite():
                 raise MoneyError(f"{text!r} is not a finite amount")
-            scaled = value * NANOS
-            whole = scaled.to_integral_value()
+            if value.adjusted() > _MOST_DIGITS:
+                raise MoneyError(f"{text!r} is too large an amount")
+            nanos = int((value * NANOS).to_integral_exact())
     except InvalidOperation as error:
         raise MoneyError(f"{text!r} is not a decimal number") from error
-    if whole != scaled:
-        raise MoneyError(f"{text!r} has more than nine decimal places")
-    return int(whole)
+    except DecimalException as error:
+        raise MoneyError(f"{text!r} has more than nine decimal places") from error
+    if abs(nanos) > MOST_NANOS:
+        raise MoneyError(f"{text!r} is too large an amount")
+    return nanos
 
 
 def format_nanos(nanos: int) -> str:

@@ -18,8 +18,10 @@ PIN = "pin"
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A wish to be served by one model: ``label`` is ``pin`` or a class rule's name, and ``shadow`` means that
-    the rule only says what it would have done."""
+    """A wish to be served by one model.
+
+    ``label`` is ``pin`` or a class rule's name; ``shadow`` means that the rule only says what it would have done.
+    """
 
     model: str
     label: str
@@ -50,7 +52,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """A fallback configuration of the one asked for: its decision, or why there is none."""
+    """A fallback configuration of the one asked for: its decision, or why there is none.
+
+    ``limit`` is how many routes it may add; those that stand in the plan already do not count.
+    """
 
     configuration: str
     decision: Decision | None = None
@@ -93,14 +98,17 @@ def plan(
         if fallback.decision is None:
             skips.append(Skip.of(fallback.configuration, fallback.skip or SkipReason.CONFIGURATION_MISSING))
             continue
-        eligible = fallback.decision.eligible
-        if not eligible:
+        if not fallback.decision.eligible:
             detail = fallback.decision.refusal()
             skips.append(Skip.of(fallback.configuration, SkipReason.NOTHING_ELIGIBLE, detail))
-        for each in eligible[: max(1, fallback.limit)]:
+        room = max(1, fallback.limit)
+        for each in fallback.decision.eligible:
+            if room == 0:
+                break
             if each.model.identifier in planned:
                 skips.append(Skip.of(each.model.route, SkipReason.ALREADY_PLANNED))
                 continue
+            room -= 1
             planned.add(each.model.identifier)
             steps.append(Step(fallback.configuration, each.model))
     return Plan(tuple(steps), tuple(skips), applied)
@@ -116,8 +124,8 @@ def final_failure(
     """The failure a caller gets when nothing answered.
 
     The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was
-    skipped for money; else ``transient`` if one was resting or saturated; else ``unsupported``. Every skip and
-    refusal is listed.
+    skipped for money; else ``transient`` if one was resting or saturated; else ``unsupported``. Every skip
+    and every refusal is listed.
 
     Args:
         decision: of the configuration asked for.
@@ -127,22 +135,24 @@ def final_failure(
     """
     skipped = [f"{skip.name}: {skip.detail}" for skip in skips]
     if last is not None:
-        before = [*tried[:-1], *skipped]
-        message = f"{last.message} (not answered either: {'; '.join(before)})" if before else last.message
+        before = "; ".join([*tried[:-1], *skipped, *decision.refusals])
+        message = f"{last.message} (not answered either: {before})" if before else last.message
         return replace(last, message=message)
     reasons = {skip.reason for skip in skips}
-    listing = "; ".join(skipped)
     if SkipReason.NOT_AFFORDABLE in reasons:
-        return Failure(FailureKind.OVER_BUDGET, f"no route is affordable. {listing}")
-    if reasons & {SkipReason.RESTING, SkipReason.SATURATED}:
-        return Failure(FailureKind.TRANSIENT, f"every route that could serve this is resting or busy. {listing}")
-    message = decision.refusal() if not decision.eligible else "no route can serve the request"
-    return Failure(FailureKind.UNSUPPORTED, f"{message}. {listing}" if listing else message)
+        kind, message, passed = FailureKind.OVER_BUDGET, "no route is affordable", decision.refusals
+    elif reasons & {SkipReason.RESTING, SkipReason.SATURATED}:
+        kind, message, passed = FailureKind.TRANSIENT, "every route left is resting or busy", decision.refusals
+    elif decision.eligible:
+        kind, message, passed = FailureKind.UNSUPPORTED, "no route can serve the request", decision.refusals
+    else:
+        kind, message, passed = FailureKind.UNSUPPORTED, decision.refusal(), ()  # which lists them itself
+    listing = "; ".join([*skipped, *passed])
+    return Failure(kind, f"{message}. {listing}" if listing else message)
 
 
-def _preferred(
-    eligible: tuple[Candidate, ...], preference: Preference | None
-) -> tuple[tuple[Candidate, ...], str]:
+def _preferred(eligible: tuple[Candidate, ...], preference: Preference | None) -> tuple[tuple[Candidate, ...], str]:
+    """The eligible candidates with the preferred one first, and the words a row records of it."""
     if preference is None:
         return eligible, ""
     wanted = [each for each in eligible if each.model.identifier == preference.model]

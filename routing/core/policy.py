@@ -70,8 +70,9 @@ class RoutingPolicy:
         call_history: whether measured latency and cost may be read.
         enforcement: what happens to models that lack a capability the call needs.
         currency: the currency in which money is compared.
-        telemetry: whether calls are recorded; without it there is no history and no health.
-        assumed_max_output: output tokens assumed for an upper bound when neither caller nor model has a limit.
+        telemetry: whether calls are recorded; without it no history is read.
+        assumed_max_output: output tokens assumed for an upper bound when neither caller nor model has a
+            limit.
     """
 
     mode: PolicyMode = PolicyMode.PROVIDER_PRIORITY

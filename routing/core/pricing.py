@@ -83,6 +83,8 @@ def price_at(prices: Sequence[Price], moment: datetime) -> Price | None:
     """
     if not prices:
         return None
+    if prices[-1].valid_from <= moment:  # nearly always: nothing is announced for later
+        return prices[-1]
     index = bisect_right(prices, moment, key=_valid_from)
     return prices[index - 1] if index else None
 

@@ -4,7 +4,7 @@ A provider's priority is an instruction and a score is evidence, so priority is 
 never a term in it. "Candidate" means *eligible* candidate throughout: means and bases know no others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from routing.core.catalogue import ModelSpec
@@ -15,6 +15,8 @@ from routing.core.vocabulary import CostBasis, ListedOrder, SignalName
 
 SCORE_DECIMALS = 9
 """Scores that agree to this many decimals are equal; a score is stored as it is compared."""
+
+_NO_TIE_BREAK = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +44,23 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """One eligible candidate in its place: the signals collected (``None`` is no data) and the score."""
-
-    model: ModelSpec
-    reading: Reading
-    signals: Mapping[SignalName, float | None]
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
-    """The outcome: candidates best first, the one cost basis, which signals carried weight, which moved it.
+    """The outcome over the candidates given, by their positions.
 
-    ``weights`` holds every signal that entered scores with its weight; ``neutral_for_absent`` those of them in
-    which a candidate without data counted as 0.5 instead of being skipped.
+    Attributes:
+        order: positions, best first.
+        scores: by position, rounded as compared.
+        signals: by position, what was collected; ``None`` is no data.
+        basis: the unit in which cost was compared; ``None`` where cost took no part.
+        weights: every signal that entered scores, with its weight.
+        neutral_for_absent: those of them in which a candidate without data counted as 0.5 instead of being
+            skipped.
+        signals_used: those of them that anybody had data for.
     """
 
-    ranked: tuple[Ranked, ...]
+    order: Sequence[int]
+    scores: Sequence[float]
+    signals: Sequence[Mapping[SignalName, float | None]]
     basis: CostBasis | None
     weights: Mapping[SignalName, float]
     neutral_for_absent: frozenset[SignalName]
@@ -93,41 +94,31 @@ def rank(
         history_read: whether latency and cost of calls may be looked at.
         currency: money in any other currency is no figure.
     """
+    count = len(candidates)
     readings = [reading for _, reading in candidates]
-    listed = [reading.list_nanos(currency) for reading in readings]
-    called = [reading.call_nanos(currency) for reading in readings] if history_read else [None] * len(readings)
+    absent: list[int | None] = [None] * count
     cost_counts = mode is PolicyMode.ECONOMY or (mode.is_measured and prefer_lowest_cost)
+    compares_cost = cost_counts or prefer_lowest_cost
+    listed = [reading.list_nanos(currency) for reading in readings] if compares_cost else absent
+    called = [reading.call_nanos(currency) for reading in readings] if cost_counts and history_read else absent
     basis = _basis(listed, called) if cost_counts else None
     columns = _columns(readings, listed, called, mode=mode, basis=basis, history_read=history_read)
-    scores = _scores(columns, len(readings))
+    scores = _scores(columns, count)
     on_basis = called if basis is CostBasis.CALL_COST else listed
-    ties = [
-        (0, 0) if not prefer_lowest_cost else (1, 0) if nanos is None else (0, nanos)  # unknown last
-        for nanos in on_basis
+    ties = [_unknown_last(nanos) for nanos in on_basis] if prefer_lowest_cost else [_NO_TIE_BREAK] * count
+    keys = [
+        (-model.provider.priority, -score, tie, not model.is_default, model.sorting)
+        for (model, _), score, tie in zip(candidates, scores, ties, strict=True)
     ]
-    order = sorted(
-        range(len(candidates)),
-        key=lambda index: (
-            -candidates[index][0].provider.priority,
-            -scores[index],
-            ties[index],
-            not candidates[index][0].is_default,
-            candidates[index][0].sorting,
-            index,
-        ),
-    )
-    signals = [{column.name: column.values[index] for column in columns} for index in range(len(candidates))]
     weighing = [column for column in columns if column.weight > 0]
     return Ranking(
-        ranked=tuple(
-            Ranked(candidates[index][0], candidates[index][1], signals[index], scores[index]) for index in order
-        ),
+        order=sorted(range(count), key=keys.__getitem__),  # stable: candidate order decides last
+        scores=scores,
+        signals=_rows(columns, count),
         basis=basis,
         weights={column.name: column.weight for column in weighing},
         neutral_for_absent=frozenset(column.name for column in weighing if column.neutral_for_absent),
-        signals_used=tuple(
-            column.name for column in weighing if any(value is not None for value in column.values)
-        ),
+        signals_used=tuple(column.name for column in weighing if any(value is not None for value in column.values)),
     )
 
 
@@ -150,14 +141,13 @@ def contributions(
     signals: Mapping[SignalName, float | None],
     *,
     weights: Mapping[SignalName, float],
-    neutral_for_absent: Iterable[SignalName],
+    neutral_for_absent: Collection[SignalName],
 ) -> dict[SignalName, tuple[float, float]]:
     """The (weight, counted value) pairs behind a score: it is their weighted mean, or 0.5 if there are none."""
-    neutral = frozenset(neutral_for_absent)
     counted: dict[SignalName, tuple[float, float]] = {}
     for name, weight in weights.items():
         value = signals.get(name)
-        if value is None and name in neutral:
+        if value is None and name in neutral_for_absent:
             value = NEUTRAL
         if value is not None:
             counted[name] = (weight, value)
@@ -166,10 +156,9 @@ def contributions(
 
 def _basis(listed: Sequence[int | None], called: Sequence[int | None]) -> CostBasis:
     """``callCost`` when every candidate with any cost figure has a measured one and at least one has it."""
-    with_figure = [call for price, call in zip(listed, called, strict=True) if price is not None or call is not None]
-    if with_figure and all(call is not None for call in with_figure):
-        return CostBasis.CALL_COST
-    return CostBasis.LIST_PRICE
+    merely_listed = any(call is None and price is not None for price, call in zip(listed, called, strict=True))
+    measured = any(call is not None for call in called)
+    return CostBasis.CALL_COST if measured and not merely_listed else CostBasis.LIST_PRICE
 
 
 def _columns(
@@ -207,6 +196,16 @@ def _columns(
     return columns
 
 
+def _rows(columns: Sequence[_Column], count: int) -> list[Mapping[SignalName, float | None]]:
+    """The columns turned round: for each candidate its values by name."""
+    if not columns:
+        return [{} for _ in range(count)]
+    names = [column.name for column in columns]
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*(column.values for column in columns), strict=True)
+    ]
+
+
 def _relative(name: SignalName, figures: Sequence[float | None], weight: float, *, zero_is_best: bool) -> _Column:
     values = relative_values(figures, zero_is_best=zero_is_best)
     return _Column(name, values, weight if takes_part(values) else 0.0, neutral_for_absent=True)
@@ -215,20 +214,21 @@ def _relative(name: SignalName, figures: Sequence[float | None], weight: float, 
 def _scores(columns: Sequence[_Column], count: int) -> list[float]:
     sums, totals = [0.0] * count, [0.0] * count
     for column in columns:
-        if column.weight <= 0:
+        weight = column.weight
+        if weight <= 0:
             continue
         for index, value in enumerate(column.values):
             if value is None:
                 if not column.neutral_for_absent:
                     continue
                 value = NEUTRAL
-            sums[index] += column.weight * value
-            totals[index] += column.weight
+            sums[index] += weight * value
+            totals[index] += weight
     return [
         round(total / weight, SCORE_DECIMALS) if weight > 0 else NEUTRAL
         for total, weight in zip(sums, totals, strict=True)
     ]
 
 
-def _unknown_last(nanos: int | None) -> tuple[bool, int]:
-    return (nanos is None, 0 if nanos is None else nanos)
+def _unknown_last(nanos: int | None) -> tuple[int, int]:
+    return (1, 0) if nanos is None else (0, nanos)

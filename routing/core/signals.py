@@ -7,6 +7,7 @@ counts as :data:`NEUTRAL`. How values are weighed is in ``ranking``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import exp, fsum, log
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ HEALTH_SUCCESS_WEIGHT = 0.8
 HEALTH_LATENCY_WEIGHT = 0.2
 
 _CLAMP = 2.0  # a relative figure counts as at most twice, at least half the mean of its rivals
-_DECIMALS = 12  # values that agree to this many decimals do not differ
+_DECIMALS = 12  # relative values that agree to this many decimals do not differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,7 @@ class HealthFigure:
         """
         if self.samples <= 0:
             return None
-        latency = 0.0 if self.mean_latency_ms is None else max(0.0, self.mean_latency_ms)
-        speed = 1.0 - min(1.0, latency / SLOWEST_MS)
-        return HEALTH_SUCCESS_WEIGHT * (self.successes / self.samples) + HEALTH_LATENCY_WEIGHT * speed
+        return _health_value(self.samples, self.successes, self.mean_latency_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,8 @@ def figures_of(
 ) -> Figures:
     """Hand every model of a catalogue its figures.
 
-    Health is known by adapter type and history by :class:`HistoryKey`, the names under which calls are recorded,
-    so providers of one adapter type share one health and, per model id, one history.
+    Health is known by adapter type and history by :class:`HistoryKey`, the names under which calls are
+    recorded, so providers of one adapter type share one health and, per model id, one history.
 
     Args:
         catalogue: the models in service.
@@ -129,12 +128,13 @@ def figures_of(
     """
     by_operation: dict[Operation, dict[str, HistoryFigure]] | None = None
     if history is not None:
-        by_operation = {operation: {} for operation in Operation}
+        sharing: dict[tuple[str, str], list[str]] = {}
         for model in catalogue.models:
-            for operation in Operation:
-                figure = history.get(HistoryKey(model.provider.adapter_type, model.model_id, operation))
-                if figure is not None:
-                    by_operation[operation][model.identifier] = figure
+            sharing.setdefault((model.provider.adapter_type, model.model_id), []).append(model.identifier)
+        by_operation = {operation: {} for operation in Operation}
+        for (adapter_type, model_id, operation), figure in history.items():
+            for identifier in sharing.get((adapter_type, model_id), ()):
+                by_operation[operation][identifier] = figure
     return Figures(
         quality=quality,
         health={
@@ -154,15 +154,22 @@ def relative_values(figures: Sequence[float | None], *, zero_is_best: bool) -> l
     mean, between 1/3 and 2/3. A figure of zero has 1.0 where ``zero_is_best`` (a cost), else it is merely at the
     bound (a latency below a millisecond). An absent figure stays absent.
     """
-    logarithms = [log(figure) for figure in figures if figure is not None and figure > 0]
-    mean = exp(fsum(logarithms) / len(logarithms)) if logarithms else None
+    mean = _geometric_mean([figure for figure in figures if figure is not None and figure > 0])
     return [None if figure is None else _relative_value(figure, mean, zero_is_best) for figure in figures]
 
 
 def takes_part(values: Sequence[float | None]) -> bool:
-    """Whether a relative signal says anything: two candidates' counted values differ."""
-    counted = {round(NEUTRAL if value is None else value, _DECIMALS) for value in values}
-    return len(counted) > 1
+    """Whether a relative signal says anything: two candidates' counted values differ, as rounded."""
+    counted = [NEUTRAL if value is None else value for value in values]
+    return bool(counted) and round(min(counted), _DECIMALS) != round(max(counted), _DECIMALS)
+
+
+def _geometric_mean(figures: Sequence[float]) -> float | None:
+    """The mean, kept between the figures, so that rounding never puts a sole figure off its own mean."""
+    if not figures:
+        return None
+    mean = exp(fsum(map(log, figures)) / len(figures))
+    return min(max(mean, min(figures)), max(figures))
 
 
 def _relative_value(figure: float, mean: float | None, zero_is_best: bool) -> float:
@@ -170,5 +177,16 @@ def _relative_value(figure: float, mean: float | None, zero_is_best: bool) -> fl
         return 1.0
     if mean is None:
         return NEUTRAL
-    ratio = min(max(figure / mean, 1.0 / _CLAMP), _CLAMP)
+    ratio = figure / mean
+    if ratio > _CLAMP:
+        ratio = _CLAMP
+    elif ratio < 1.0 / _CLAMP:
+        ratio = 1.0 / _CLAMP
     return 1.0 / (1.0 + ratio)
+
+
+@lru_cache(maxsize=1024)  # a few figures, asked for by every candidate of every decision within a minute
+def _health_value(samples: int, successes: int, mean_latency_ms: float | None) -> float:
+    latency = 0.0 if mean_latency_ms is None else max(0.0, mean_latency_ms)
+    speed = 1.0 - min(1.0, latency / SLOWEST_MS)
+    return HEALTH_SUCCESS_WEIGHT * (successes / samples) + HEALTH_LATENCY_WEIGHT * speed

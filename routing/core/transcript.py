@@ -2,8 +2,8 @@
 
 A record is stored once per distinct content, since thousands of calls within a minute share it. So the document
 holds only what calls share; the estimate, the pin and the key of one call live on the call's row. For every
-candidate, refused ones included, it keeps the raw figures in force at that moment; ``collected`` says which of
-them the mode looked at.
+candidate, refused ones included, it keeps the raw figures in force at that moment; the keys of ``signals`` say
+which of them the mode looked at, ``counted`` what each was worth in the score.
 """
 
 import json
@@ -35,10 +35,14 @@ from routing.core.vocabulary import (
 
 VERSION = 1
 
+_SPELLING = {name: name.value for name in SignalName}  # plain texts, looked up faster than an enum's value
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+)
+
 
 class TranscriptError(ValueError):
     """A document that is no decision document of a version this installation reads."""
-
 
 
 def document(decision: Decision) -> dict[str, Any]:
@@ -63,13 +67,13 @@ def document(decision: Decision) -> dict[str, Any]:
         "signals_used": [name.value for name in decision.signals_used],
         "selected": None if decision.selected is None else decision.selected.model.identifier,
         "unavailable": list(decision.unavailable),
-        "candidates": [_candidate(each, decision) for each in decision.candidates],
+        "candidates": _candidates(decision),
     }
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
     """A document's one spelling: sorted keys, no blanks, UTF-8."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return _ENCODER.encode(content).encode()
 
 
 def digest(content: bytes) -> str:
@@ -101,6 +105,13 @@ def restore(content: Mapping[str, Any]) -> Decision:
     """
     if content.get("version") != VERSION:
         raise TranscriptError(f"decision documents of version {content.get('version')!r} cannot be read")
+    try:
+        return _restored(content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TranscriptError(f"not a whole decision document: {error!r}") from error
+
+
+def _restored(content: Mapping[str, Any]) -> Decision:
     candidates = [_restored_candidate(each) for each in content["candidates"]]
     mode, order, operation, basis = (content[key] for key in ("mode", "order", "operation", "basis"))
     return Decision(
@@ -219,29 +230,36 @@ def _criteria(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _candidate(candidate: Candidate, decision: Decision) -> dict[str, Any]:
-    model, rejection = candidate.model, candidate.rejection
-    counted = contributions(
-        candidate.signals, weights=decision.weights, neutral_for_absent=decision.neutral_for_absent
-    )
+def _candidates(decision: Decision) -> list[dict[str, Any]]:
+    eligible = [
+        _candidate(
+            each,
+            contributions(each.signals, weights=decision.weights, neutral_for_absent=decision.neutral_for_absent),
+        )
+        for each in decision.eligible
+    ]
+    return eligible + [_candidate(each, {}) for each in decision.refused]
+
+
+def _candidate(candidate: Candidate, counted: Mapping[SignalName, tuple[float, float]]) -> dict[str, Any]:
+    model, provider, rejection = candidate.model, candidate.model.provider, candidate.rejection
     return {
         "identifier": model.identifier,
         "name": model.name,
-        "provider": model.provider.identifier,
-        "adapter_type": model.provider.adapter_type,
+        "provider": provider.identifier,
+        "adapter_type": provider.adapter_type,
         "model_id": model.model_id,
-        "provider_priority": model.provider.priority,
+        "provider_priority": provider.priority,
         "is_default": model.is_default,
         "sorting": model.sorting,
         "capabilities": sorted(model.capabilities),
         "context_length": model.context_length,
-        "reach": model.provider.reach.value,
-        "data_boundary": model.provider.data_boundary.value,
-        "region": model.provider.region,
+        "reach": provider.reach.value,
+        "data_boundary": provider.data_boundary.value,
+        "region": provider.region,
         "score": candidate.score,
-        "signals": {name.value: value for name, value in candidate.signals.items()},
-        "counted": {} if rejection is not None else {name.value: list(pair) for name, pair in counted.items()},
-        "collected": sorted(name.value for name in candidate.signals),
+        "signals": {_SPELLING[name]: value for name, value in candidate.signals.items()},
+        "counted": {_SPELLING[name]: value for name, (_, value) in counted.items()},
         "figures": _figures(candidate.reading),
         "observed": list(candidate.observed),
         "reason": None if rejection is None else rejection.reason.value,
@@ -252,8 +270,8 @@ def _candidate(candidate: Candidate, decision: Decision) -> dict[str, Any]:
 def _figures(reading: Reading) -> dict[str, Any]:
     health, history, price = reading.health, reading.history, reading.price
     return {
-        SignalName.QUALITY.value: reading.quality,
-        SignalName.HEALTH.value: None
+        "quality": reading.quality,
+        "health": None
         if health is None
         else {
             "samples": health.samples,
