@@ -114,6 +114,8 @@ def test_the_signing_key_is_required_and_long() -> None:
         env.envsecretkey("K", environ={"K": "too-short"})
     with pytest.raises(EnvironmentProblem, match="too easily guessed"):
         env.envsecretkey("K", environ={"K": "abcd" * 20})
+    with pytest.raises(EnvironmentProblem, match=r"\(49 characters"):
+        env.envsecretkey("K", environ={"K": ("abcdefghij" * 5)[1:]})
     assert env.envsecretkey("K", environ={"K": "abcdefghij" * 5}) == "abcdefghij" * 5
 
 
