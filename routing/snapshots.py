@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
+_LOADS = 3  # in one refresh, while records change under it
+
 
 class Polled(Generic[Value]):
     """A value made from records, made anew when their version moves.
@@ -64,15 +66,21 @@ class Polled(Generic[Value]):
     def refresh(self) -> bool:
         """Load again if the version moved; tells whether it did. A database error is raised.
 
-        The version is read first: a change that lands in between is loaded now and again at the next poll, and
-        never missed.
+        The version is read first, and again after loading: if a change landed in between, half of it may have been
+        read, so it is loaded once more. When changes come too fast for that, the last load counts, under the version
+        before it, and the next poll loads again: nothing is ever missed.
         """
-        version = self._read_version()
+        version = loaded = self._read_version()
         if version == self._version:
             return False
-        self._value = self._load()
-        self._version = version
-        logger.info("%s: version %s in force", self._name, version)
+        value = self._load()
+        for _ in range(_LOADS - 1):
+            version = self._read_version()
+            if version == loaded:
+                break
+            value, loaded = self._load(), version
+        self._value, self._version = value, loaded
+        logger.info("%s: version %s in force", self._name, loaded)
         return True
 
     def forget(self) -> None:
@@ -103,7 +111,7 @@ def load_snapshot() -> CatalogueSnapshot:
     specs = {pk: _provider(row) for pk, row in providers.items()}
     prices: dict[int, list[Price]] = defaultdict(list)
     for price in PriceRow.objects.order_by("valid_from", "pk"):
-        prices[price.model_id].append(_price(price))
+        prices[price.model_id].append(price_of(price))
     models = [
         _model(row, specs[row.provider_id], tuple(prices[row.pk]))
         for row in LanguageModel.objects.filter(is_active=True, retired_at=None)
@@ -191,7 +199,8 @@ def _model(row: LanguageModel, provider: ProviderSpec, prices: tuple[Price, ...]
     )
 
 
-def _price(row: PriceRow) -> Price:
+def price_of(row: PriceRow) -> Price:
+    """A price's row as the value that costs are computed from."""
     tier = None
     if row.long_prompt_threshold is not None and row.long_input_rate is not None and row.long_output_rate is not None:
         tier = LongPrompt(

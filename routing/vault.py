@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _FORMAT = 1
 _NONCE_BYTES = 12
+_KEY_BYTES = 32
+_LONGEST_ID = 255  # its length is written in one byte
 
 
 class VaultError(Exception):
@@ -40,6 +42,13 @@ class Vault:
     def __init__(self, ring: Sequence[tuple[str, bytes]]) -> None:
         if not ring:
             raise VaultError("the key ring is empty; set SIGNALBOX_ENCRYPTION_KEYS")
+        for key_id, material in ring:
+            if not key_id.isascii() or not 0 < len(key_id) <= _LONGEST_ID:
+                raise VaultError(f"{key_id!r} is no id of a key: 1 to {_LONGEST_ID} ASCII characters are needed")
+            if len(material) != _KEY_BYTES:
+                raise VaultError(f"the key {key_id!r} has {len(material)} bytes instead of {_KEY_BYTES}")
+        if len({key_id for key_id, _ in ring}) != len(ring):
+            raise VaultError("two keys of the ring have the same id")
         self._ciphers = {key_id: AESGCM(material) for key_id, material in ring}
         self._current = ring[0][0]
 
@@ -52,11 +61,19 @@ class Vault:
         return self._current
 
     def seal(self, secret: str, *, place: Place) -> bytes:
-        """Seal a text for one place."""
+        """Seal a text for one place.
+
+        Raises:
+            VaultError: it has characters that no text can be written with (lone surrogates).
+        """
         key_id = self._current.encode("ascii")
         header = bytes((_FORMAT, len(key_id))) + key_id
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._ciphers[self._current].encrypt(nonce, secret.encode(), header + place.associated_data)
+        try:
+            content = secret.encode()
+        except UnicodeEncodeError:  # whose `object` is the secret
+            raise VaultError(f"{place.model} {place.uuid}: {place.field} is no text that can be written") from None
+        sealed = self._ciphers[self._current].encrypt(nonce, content, header + place.associated_data)
         return header + nonce + sealed
 
     def open(self, sealed: bytes, *, place: Place) -> str:

@@ -29,21 +29,27 @@ def issue_key(
     source: str = "",
 ) -> tuple[AccessKey, str]:
     """Make a key. The second value is the secret; it cannot be had again."""
-    secret = PREFIX + secrets.token_urlsafe(32)
     key = AccessKey(
         application=application,
         name=name,
-        prefix=secret[:_SHOWN],
-        secret_digest=digest_of(secret),
         allowed_configurations=allowed_configurations,
         allowed_models=allowed_models,
         may_name_models=may_name_models,
         expires_at=expires_at,
         source=source,
     )
+    secret = give_secret(key)
     key.full_clean(exclude=["allowed_configurations", "allowed_models"])
     key.save()
     return key, secret
+
+
+def give_secret(key: AccessKey) -> str:
+    """Make the secret of a key that is not stored yet. The key keeps its digest and the characters to show."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    key.prefix = secret[:_SHOWN]
+    key.secret_digest = digest_of(secret)
+    return secret
 
 
 def revoke_key(key: AccessKey, *, now: datetime) -> None:

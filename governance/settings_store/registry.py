@@ -60,7 +60,7 @@ def _bounded(default: int, minimum: int, maximum: int) -> Callable[[Any], int]:
 
 
 def _currency(value: Any) -> str | None:
-    fits = isinstance(value, str) and len(value) == 3 and value.isascii() and value.isupper()
+    fits = isinstance(value, str) and len(value) == 3 and value.isascii() and value.isalpha() and value.isupper()
     return None if fits else "three capital letters, such as USD, are needed"
 
 

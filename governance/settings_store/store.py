@@ -84,3 +84,8 @@ def store_setting(key: str, value: Any) -> None:
     if complaint is not None:
         raise ValidationError({"value": f"{key}: {complaint}."})
     SettingValue(key=key, value=value).save()
+
+
+def clear_setting(key: str) -> None:
+    """Forget the stored value, so that the declared default is in force."""
+    SettingValue.objects.filter(key=key).delete()

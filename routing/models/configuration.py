@@ -8,7 +8,7 @@ from django.db import models
 
 from routing.core.policy import MODE_LABELS, PolicyMode
 from routing.core.vocabulary import LABELS, Capability, ListedOrder, Selection
-from routing.models.language_model import LanguageModel, no_list
+from routing.models.language_model import LanguageModel, names_capabilities, no_list
 from routing.models.provider import CatalogueVersion
 from routing.models.versions import NamedRecord, VersionCounter, VersionedRecord
 
@@ -71,9 +71,10 @@ class Configuration(NamedRecord):
 
     def clean(self) -> None:
         super().clean()
-        known = set(Capability)
-        if not isinstance(self.capabilities, list) or not set(self.capabilities) <= known:
-            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(known))}."})
+        if not names_capabilities(self.capabilities):
+            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(Capability))}."})
+        if not isinstance(self.adapter_types, list) or not all(isinstance(each, str) for each in self.adapter_types):
+            raise ValidationError({"adapter_types": "Give a list of adapter types."})
         if self.selection == Selection.FIXED and self.fixed_model_id is None:
             raise ValidationError({"fixed_model": "A fixed selection names its model: choose one."})
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
 from routing.core.vocabulary import Capability
@@ -14,6 +14,11 @@ from routing.models.versions import NamedRecord, VersionCounter, VersionedRecord
 def no_list() -> list[str]:
     """An empty list, for fields that hold one."""
     return []
+
+
+def names_capabilities(value: object) -> bool:
+    """Whether a stored value is a list of capabilities."""
+    return isinstance(value, list) and all(isinstance(each, str) and each in set(Capability) for each in value)
 
 
 class LanguageModel(NamedRecord):
@@ -39,9 +44,8 @@ class LanguageModel(NamedRecord):
 
     def clean(self) -> None:
         super().clean()
-        known = set(Capability)
-        if not isinstance(self.capabilities, list) or not set(self.capabilities) <= known:
-            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(known))}."})
+        if not names_capabilities(self.capabilities):
+            raise ValidationError({"capabilities": f"Choose among {', '.join(sorted(Capability))}."})
 
 
 class Price(VersionedRecord):
@@ -54,17 +58,26 @@ class Price(VersionedRecord):
     counter: ClassVar[type[VersionCounter]] = CatalogueVersion
 
     model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="prices")
-    valid_from = models.DateTimeField()
+    valid_from = models.DateTimeField(help_text="In force from this moment until the next price's.")
     currency = models.CharField(
         max_length=3,
         default="USD",
-        validators=[RegexValidator(r"^[A-Z]{3}$", "Three capital letters, such as USD.")],
+        validators=[RegexValidator(r"\A[A-Z]{3}\Z", "Three capital letters, such as USD.")],
     )
-    input_rate = models.PositiveBigIntegerField(help_text="Nano-units per million prompt tokens.")
-    output_rate = models.PositiveBigIntegerField(help_text="Nano-units per million generated tokens.")
-    cached_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
-    cache_write_rate = models.PositiveBigIntegerField(null=True, blank=True)
-    long_prompt_threshold = models.PositiveIntegerField(null=True, blank=True)
+    input_rate = models.PositiveBigIntegerField(help_text="Per million prompt tokens. 0 is free.")
+    output_rate = models.PositiveBigIntegerField(help_text="Per million generated tokens. 0 for embeddings.")
+    cached_input_rate = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Prompt tokens read from the provider's cache. Empty: the input rate."
+    )
+    cache_write_rate = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Prompt tokens written to the provider's cache. Empty: the input rate."
+    )
+    long_prompt_threshold = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="A prompt of more tokens pays the long-prompt rates for the whole request. Empty: no such rates.",
+    )
     long_prompt_inclusive = models.BooleanField(
         default=False, help_text="Whether a prompt of exactly the threshold is long already."
     )
@@ -86,7 +99,8 @@ class Price(VersionedRecord):
     def clean(self) -> None:
         super().clean()
         tier = (self.long_prompt_threshold, self.long_input_rate, self.long_output_rate)
-        if any(value is not None for value in tier) and None in tier:
+        of_tier = (*tier, self.long_cached_input_rate, self.long_cache_write_rate)
+        if any(value is not None for value in of_tier) and None in tier:
             raise ValidationError(
                 {"long_prompt_threshold": "A long-prompt tier needs its threshold, its input and its output rate."}
             )

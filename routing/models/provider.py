@@ -3,7 +3,9 @@
 import uuid
 from decimal import Decimal
 from typing import ClassVar
+from urllib.parse import urlsplit
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
@@ -83,3 +85,30 @@ class Provider(NamedRecord):
 
     class Meta:
         ordering: ClassVar = ["-priority", "identifier"]
+
+    def clean(self) -> None:
+        super().clean()
+        problem = base_url_problem(self.base_url)
+        if problem is not None:
+            raise ValidationError({"base_url": problem})
+
+
+def base_url_problem(url: str) -> str | None:
+    """Why a base URL cannot be used, as a sentence that repeats none of it; ``None`` if it is empty or fine.
+
+    Its shape only: whether a connection may go there is decided when one is made.
+    """
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if parts.scheme not in {"https", "http"} or not host or any(each.isspace() for each in url):
+        return "Write the whole address, such as https://llm.example.com/v1."
+    if parts.username is not None or parts.password is not None:
+        return "An address holds no user name and no password: enter the key in its own field."
+    if parts.query or parts.fragment:
+        return "An address ends with its path: leave out what follows a question mark or a number sign."
+    return None

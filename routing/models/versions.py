@@ -3,14 +3,22 @@
 Each process keeps snapshots of the records it needs on the call path and compares their version with the
 counter's a few times a second. The counter's row is locked by the transaction that raises it, so versions commit
 in the order in which they are given out and no change can hide behind a later number.
+
+Every change raises the counter *before* it touches a record. The counter is then the first lock of every writer, and
+two transactions that change the same records in another order wait for each other instead of ending in a deadlock. A
+transaction that locks rows for itself (``select_for_update``) raises the counter before that.
 """
 
 from collections.abc import Collection
 from typing import Any, ClassVar, Self
 
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models, transaction
 from django.db.models import F
+
+IDENTIFIER = r"\A[a-z0-9][a-z0-9_-]*\Z"
+"""How identifiers are spelled, so that they need no quoting in an address, a header or a cache key."""
 
 
 class VersionCounter(models.Model):
@@ -33,9 +41,12 @@ class VersionCounter(models.Model):
 
     @classmethod
     def bump(cls) -> None:
-        """Raise the version. Call it inside the transaction of the change."""
-        if not cls._default_manager.filter(id=1).update(number=F("number") + 1):
-            cls._default_manager.create(id=1, number=2)
+        """Raise the version. Call it inside the transaction of the change, before anything else."""
+        row = cls._default_manager.filter(id=1)
+        if not row.update(number=F("number") + 1):
+            # The first change ever. Whoever else thought so waits here, and finds the row afterwards.
+            cls._default_manager.bulk_create([cls(id=1)], ignore_conflicts=True)
+            row.update(number=F("number") + 1)
 
 
 class VersionedQuerySet(models.QuerySet[Any]):
@@ -50,10 +61,28 @@ class VersionedQuerySet(models.QuerySet[Any]):
     def bulk_update(self, *args: Any, **kwargs: Any) -> int:
         raise NotImplementedError(f"{self.model.__name__}: save each record, so that every process hears of it")
 
+    def update_or_create(self, *args: Any, **kwargs: Any) -> tuple[Any, bool]:
+        with transaction.atomic(using=self.db):
+            self.model.counter.bump()  # before the lock that it takes on the row
+            return super().update_or_create(*args, **kwargs)
+
     def delete(self) -> tuple[int, dict[str, int]]:
-        deleted = super().delete()
-        self.model.counter.bump()
-        return deleted
+        with transaction.atomic(using=self.db):
+            self.model.counter.bump()
+            return super().delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]  # as Django's own: no manager deletes everything
+
+
+class NamedQuerySet(VersionedQuerySet):
+    """Records that other rows name are retired, one by one, and never deleted."""
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise NotImplementedError(f"{self.model.__name__}: rows name these records. Retire them instead.")
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 class VersionedRecord(models.Model):
@@ -68,14 +97,13 @@ class VersionedRecord(models.Model):
 
     def save(self, **kwargs: Any) -> None:
         with transaction.atomic(using=kwargs.get("using")):
-            super().save(**kwargs)
             self.counter.bump()
+            super().save(**kwargs)
 
     def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=using):
-            deleted = super().delete(using=using, keep_parents=keep_parents)
             self.counter.bump()
-        return deleted
+            return super().delete(using=using, keep_parents=keep_parents)
 
 
 class NamedRecord(VersionedRecord):
@@ -85,9 +113,10 @@ class NamedRecord(VersionedRecord):
     record, it would inherit their history and their permissions; so records are retired, not deleted.
     """
 
-    identifier = models.SlugField(
+    identifier = models.CharField(
         max_length=100,
         unique=True,
+        validators=[RegexValidator(IDENTIFIER, "Use lower-case letters, digits, hyphens and underscores only.")],
         help_text="Lower-case letters, digits, hyphens and underscores. Cannot be changed later or used again.",
     )
     name = models.CharField(max_length=255, blank=True, help_text="What people call it.")
@@ -96,6 +125,8 @@ class NamedRecord(VersionedRecord):
     source = models.CharField(max_length=64, blank=True, editable=False, help_text="Who made it, such as “demo”.")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+
+    objects = NamedQuerySet.as_manager()
 
     _stored_identifier: str | None = None
 
@@ -108,7 +139,7 @@ class NamedRecord(VersionedRecord):
     def save(self, **kwargs: Any) -> None:
         self._keep_identifier()
         super().save(**kwargs)
-        self._stored_identifier = self.identifier
+        self._stored_identifier = self.__dict__.get("identifier")
 
     @classmethod
     def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **kwargs: Any) -> Self:
@@ -125,6 +156,10 @@ class NamedRecord(VersionedRecord):
 
     def _keep_identifier(self) -> None:
         stored = self._stored_identifier
+        if stored is None and self.pk is not None and "identifier" in self.__dict__:
+            # Loaded without its identifier, or made by hand for a row that may be there already.
+            rows = type(self)._base_manager.filter(pk=self.pk)
+            stored = rows.values_list("identifier", flat=True).first()
         if stored is not None and stored != self.identifier:
             raise ValidationError(
                 {
