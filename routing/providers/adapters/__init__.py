@@ -1,0 +1,1 @@
+"""Adapters: one file a vendor, its differences only. No adapter knows another."""
