@@ -61,10 +61,10 @@ class VersionedQuerySet(models.QuerySet[Any]):
     def bulk_update(self, *args: Any, **kwargs: Any) -> int:
         raise NotImplementedError(f"{self.model.__name__}: save each record, so that every process hears of it")
 
-    def update_or_create(self, *args: Any, **kwargs: Any) -> tuple[Any, bool]:
+    def update_or_create(self, defaults: Any = None, create_defaults: Any = None, **kwargs: Any) -> tuple[Any, bool]:
         with transaction.atomic(using=self.db):
             self.model.counter.bump()  # before the lock that it takes on the row
-            return super().update_or_create(*args, **kwargs)
+            return super().update_or_create(defaults, create_defaults, **kwargs)
 
     def delete(self) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=self.db):

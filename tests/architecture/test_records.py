@@ -1,0 +1,45 @@
+"""Every table is of a kind that says how it may change: versioned, written once, or a kind explained here."""
+
+import pytest
+from django.apps import apps
+from django.db import models
+
+from routing.models import VersionCounter, VersionedRecord
+from telemetry.models import WrittenOnce
+
+APPS = ("routing", "telemetry", "budgets", "governance")
+MODELS = [model for label in APPS for model in apps.get_app_config(label).get_models(include_auto_created=True)]
+
+# What is none of them, and why it need not be.
+EXPLAINED = {
+    "routing.CatalogueVersion": "a counter itself",
+    "governance.AccessVersion": "a counter itself",
+    "governance.SettingsVersion": "a counter itself",
+    "telemetry.UsageDay": "a running sum, added to by one upsert; no process keeps a copy",
+}
+
+
+def kind_of(model: type[models.Model]) -> set[str]:
+    kinds = {"versioned": VersionedRecord, "written once": WrittenOnce}
+    found = {kind for kind, parent in kinds.items() if issubclass(model, parent)}
+    return found | ({"explained"} if model._meta.label in EXPLAINED else set())
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_a_table_is_of_exactly_one_kind(model: type[models.Model]) -> None:
+    assert len(kind_of(model)) == 1, f"{model._meta.label} is {kind_of(model) or 'of no kind'}; see EXPLAINED"
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if issubclass(model, VersionedRecord)], ids=lambda model: model._meta.label
+)
+def test_a_versioned_record_raises_the_counter_of_its_own_app(model: type[VersionedRecord]) -> None:
+    assert issubclass(model.counter, VersionCounter)
+    assert model.counter._meta.app_label == model._meta.app_label
+    for manager in model._meta.managers:
+        with pytest.raises(NotImplementedError):
+            manager.get_queryset().update(pk=1)
+
+
+def test_nothing_is_explained_that_is_not_there() -> None:
+    assert set(EXPLAINED) <= {model._meta.label for model in MODELS}

@@ -1,0 +1,1 @@
+"""The records of routing, and what is made of them."""
