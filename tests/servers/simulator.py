@@ -49,9 +49,7 @@ class SimulatorServer:
         port: int = 0,
     ) -> None:
         """Bind the address; the arguments are those of ``build_application``, port 0 is any free one."""
-        application = build_application(
-            behaviours=behaviours, seed=seed, key=key, record_bodies=record_bodies
-        )
+        application = build_application(behaviours=behaviours, seed=seed, key=key, record_bodies=record_bodies)
         self._station = prepare(application, host=host, port=port)
         self._thread = threading.Thread(target=self._station.run, name="simulator", daemon=True)
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
@@ -115,9 +113,7 @@ class SimulatorServer:
         """Set all counts to zero."""
         self._control("DELETE", "stats")
 
-    def wait_for_stats(
-        self, condition: Callable[[Mapping[str, Any]], bool], *, seconds: float = 5.0
-    ) -> dict[str, Any]:
+    def wait_for_stats(self, condition: Callable[[Mapping[str, Any]], bool], *, seconds: float = 5.0) -> dict[str, Any]:
         """The counts as soon as they satisfy the condition; raises ``TimeoutError`` with the last ones."""
         self._await(lambda: condition(self.stats()), seconds=seconds)
         return self.stats()
