@@ -8,7 +8,7 @@ wait, up to a stated number, and are written when it is back.
 import json
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -39,9 +39,13 @@ class _Waiting:
 
 
 class Recorder:
-    """The queue of one process. Appending may be done from any thread; one flush runs at a time."""
+    """The queue of one process. Appending may be done from any thread; one flush runs at a time.
 
-    def __init__(self, *, capacity: int = CAPACITY) -> None:
+    ``on_append`` is called after every append, so that a writer can be woken.
+    """
+
+    def __init__(self, *, capacity: int = CAPACITY, on_append: Callable[[], None] | None = None) -> None:
+        self._on_append = on_append
         self._queue: deque[_Waiting] = deque()
         self._capacity = capacity
         self._lock = Lock()
@@ -59,6 +63,8 @@ class Recorder:
         with self._lock:
             self._queue.append(_Waiting(record, usage_only=not telemetry))
             self._shed()
+        if self._on_append is not None:
+            self._on_append()
 
     def flush(self) -> int:
         """Write everything that waits; gives the number of records written.

@@ -1,22 +1,31 @@
 """The ASGI application: one function that looks at what comes in and hands it to who answers it.
 
-Static files never reach Django, and the lifespan protocol, which Django does not speak, is answered here.
+Calls below /v1/ go to the gateway's own handler. Static files never reach Django, and the lifespan protocol, which
+Django does not speak, is answered here: the gateway is opened and closed with the process.
 """
 
 import os
 from typing import cast
 
 from django.core.asgi import get_asgi_application
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from governance.project.http.connections import close_connections_with_the_page
-from governance.project.http.static_files import static_application
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "governance.project.settings.installation")
 
 pages = cast("ASGIApp", get_asgi_application())
+
+# Behind the line above, which makes the records importable.
+from governance.gateway.handler import GatewayHandler  # noqa: E402
+from governance.gateway.service import close_service, open_service  # noqa: E402
+from governance.project.http.connections import close_connections_with_the_page  # noqa: E402
+from governance.project.http.correlation import HEADER, correlated  # noqa: E402
+from governance.project.http.static_files import static_application  # noqa: E402
+
+gateway = cast("ASGIApp", GatewayHandler())
 static_files = static_application()
 close_connections_with_the_page()
+
+_CORRELATION = HEADER.lower().encode()
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -24,18 +33,35 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await answer_lifespan(receive, send)
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
+    elif scope["path"].startswith("/v1/"):
+        await answer_call(scope, receive, send)
     elif scope["path"].startswith("/static/"):
         await static_files(scope, receive, send)
     else:
         await pages(scope, receive, send)
 
 
+async def answer_call(scope: Scope, receive: Receive, send: Send) -> None:
+    """Hand a call to the gateway under a correlation id, which the answer carries back."""
+    offered = next((value.decode("latin-1") for name, value in scope["headers"] if name == _CORRELATION), None)
+    with correlated(offered=offered) as correlation:
+
+        async def send_correlated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"].append((_CORRELATION, correlation.encode()))
+            await send(message)
+
+        await gateway(scope, receive, send_correlated)
+
+
 async def answer_lifespan(receive: Receive, send: Send) -> None:
-    """Say yes to the start and to the end. What must be opened and closed with the process goes here."""
+    """Open the gateway before the first request, close it after the last."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
+            await open_service()
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
+            await close_service()
             await send({"type": "lifespan.shutdown.complete"})
             return

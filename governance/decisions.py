@@ -1,0 +1,271 @@
+"""One question: which models may serve this call, in which order. Everything in force, handed to the core.
+
+:class:`Standing` is what is in force at one moment: settings, catalogue, figures. The live call and every page that
+explains one ask :func:`rule` over a standing.
+"""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from django.db import DatabaseError
+
+from governance.settings_store.store import EffectiveSettings, settings_poll
+from routing.circuits import FailureStreaks
+from routing.core.configuration import ConfigurationSpec
+from routing.core.decision import Decision, decide
+from routing.core.plan import Fallback, Plan, Preference, plan
+from routing.core.requirements import UNLIMITED, Limits, Requirements
+from routing.core.signals import Figures, HealthFigure, HistoryFigure, HistoryKey, figures_of
+from routing.core.transcript import canonical, digest, document
+from routing.core.vocabulary import ListedOrder, SkipReason
+from routing.snapshots import CatalogueSnapshot, catalogue_poll
+from telemetry.health import read_health
+from telemetry.history import read_history
+
+logger = logging.getLogger(__name__)
+
+HISTORY_AGE = timedelta(minutes=5)
+HEALTH_AGE = timedelta(minutes=1)
+
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A decision, its canonical document and the document's digest."""
+
+    decision: Decision
+    document: bytes
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is in force at one moment.
+
+    ``fresh_until`` is when the next dated price comes into force: rulings are remembered until then. The memory is
+    the standing's own, so that nothing remembered outlives what it was made of.
+    """
+
+    settings: EffectiveSettings
+    snapshot: CatalogueSnapshot
+    figures: Figures
+    streaks: FailureStreaks
+    fresh_until: datetime | None
+    context_lengths: tuple[int, ...]
+    remembered: dict[tuple[object, ...], Ruling] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        settings: EffectiveSettings,
+        snapshot: CatalogueSnapshot,
+        figures: Figures,
+        streaks: FailureStreaks,
+        now: datetime,
+    ) -> "Standing":
+        """Put together what is in force."""
+        models = snapshot.catalogue.models
+        coming = [price.valid_from for model in models for price in model.prices if price.valid_from > now]
+        lengths = {model.context_length for model in models if model.context_length is not None}
+        return cls(
+            settings=settings,
+            snapshot=snapshot,
+            figures=figures,
+            streaks=streaks,
+            fresh_until=min(coming, default=None),
+            context_lengths=tuple(sorted(lengths)),
+        )
+
+
+def rule(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    *,
+    requirements: Requirements,
+    now: datetime,
+    limits: Limits = UNLIMITED,
+) -> Ruling:
+    """Decide, or find the same decision already made.
+
+    Two calls share a ruling if nothing that ``decide`` looks at differs. Of the estimated prompt that is only which
+    context lengths it exceeds; a caller's cost ceiling is compared with the estimate itself, so it is never shared.
+    """
+    key = _memory_key(standing, configuration, requirements, limits, now)
+    if key is not None and key in standing.remembered:
+        return standing.remembered[key]
+    decision = decide(
+        configuration=configuration,
+        catalogue=standing.snapshot.catalogue,
+        requirements=requirements,
+        limits=limits,
+        policy=standing.settings.routing,
+        figures=standing.figures,
+        now=now,
+    )
+    content = canonical(document(decision))
+    ruling = Ruling(decision=decision, document=content, digest=digest(content))
+    if key is not None:
+        if len(standing.remembered) >= _REMEMBERED:
+            standing.remembered.clear()
+        standing.remembered[key] = ruling
+    return ruling
+
+
+def lay_out(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    ruling: Ruling,
+    *,
+    requirements: Requirements,
+    now: datetime,
+    limits: Limits = UNLIMITED,
+    may_ask_for: Callable[[str], bool],
+    preference: Preference | None = None,
+) -> Plan:
+    """The routes of a call: the ruling's candidates, then the fallback configurations, each on its own terms."""
+    fallbacks = [
+        _fallback(standing, name, requirements=requirements, now=now, limits=limits, may_ask_for=may_ask_for)
+        for name in configuration.fallbacks
+    ]
+    return plan(ruling.decision, limit=configuration.plan_limit, preference=preference, fallbacks=fallbacks)
+
+
+class StandingPoll:
+    """Keeps a standing up to date for one process. :meth:`refresh` reads the database; ``current`` never does."""
+
+    def __init__(self, *, streaks: FailureStreaks) -> None:
+        self._settings = settings_poll()
+        self._catalogue = catalogue_poll()
+        self._measured = _Measured()
+        self._streaks = streaks
+        self._standing: Standing | None = None
+
+    @property
+    def current(self) -> Standing | None:
+        """What is in force, or ``None`` while nothing could be read yet."""
+        return self._standing
+
+    def refresh(self, *, now: datetime | None = None) -> None:
+        """Read what has changed: two version reads, figures where they have grown old.
+
+        Raises:
+            DatabaseError: settings or catalogue cannot be read; the last standing stays in force.
+        """
+        now = now or datetime.now(UTC)
+        moved = self._settings.refresh()
+        moved = self._catalogue.refresh() or moved
+        settings, snapshot = self._settings.current, self._catalogue.current
+        moved = self._measured.refresh(settings, now=now) or moved
+        standing = self._standing
+        if standing is not None and not moved and (standing.fresh_until is None or now < standing.fresh_until):
+            return
+        self._standing = Standing.of(
+            settings=settings,
+            snapshot=snapshot,
+            figures=figures_of(
+                snapshot.catalogue,
+                quality=snapshot.quality,
+                health=self._measured.health,
+                history=self._measured.history,
+                failures_in_a_row=self._streaks.counts,
+            ),
+            streaks=self._streaks,
+            now=now,
+        )
+
+    def forget_figures(self) -> None:
+        """Read history and health anew at the next refresh."""
+        self._measured = _Measured()
+
+
+class _Measured:
+    """History and health, each with an age. A failing read is no history and no health, never a failing call."""
+
+    def __init__(self) -> None:
+        self.history: Mapping[HistoryKey, HistoryFigure] | None = None
+        self.health: Mapping[str, HealthFigure] = {}
+        self._history_read: datetime | None = None
+        self._health_read: datetime | None = None
+        self._currency = ""
+        self._telemetry = False
+
+    def refresh(self, settings: EffectiveSettings, *, now: datetime) -> bool:
+        """Read what has grown old; tells whether anything was read."""
+        policy = settings.routing
+        if (policy.currency, policy.telemetry) != (self._currency, self._telemetry):
+            self._history_read = self._health_read = None
+            self._currency, self._telemetry = policy.currency, policy.telemetry
+        read = False
+        if _is_old(self._history_read, HISTORY_AGE, now):
+            self._history_read, read = now, True
+            self.history = self._read_history(now) if policy.telemetry else None
+        if _is_old(self._health_read, HEALTH_AGE, now):
+            self._health_read, read = now, True
+            self.health = self._read_health(now) if policy.telemetry else {}
+        return read
+
+    def _read_history(self, now: datetime) -> Mapping[HistoryKey, HistoryFigure] | None:
+        try:
+            return read_history(now=now, currency=self._currency)
+        except DatabaseError:
+            logger.warning("call history cannot be read; decisions go on without it", exc_info=True)
+            return None
+
+    def _read_health(self, now: datetime) -> Mapping[str, HealthFigure]:
+        try:
+            return read_health(now=now)
+        except DatabaseError:
+            logger.warning("health cannot be read; decisions go on without it", exc_info=True)
+            return {}
+
+
+def _is_old(read_at: datetime | None, age: timedelta, now: datetime) -> bool:
+    return read_at is None or now - read_at >= age or now < read_at
+
+
+def _fallback(
+    standing: Standing,
+    name: str,
+    *,
+    requirements: Requirements,
+    now: datetime,
+    limits: Limits,
+    may_ask_for: Callable[[str], bool],
+) -> Fallback:
+    spec = standing.snapshot.configurations.get(name)
+    if spec is None:
+        return Fallback(name, skip=SkipReason.CONFIGURATION_MISSING)
+    if not spec.is_active:
+        return Fallback(name, skip=SkipReason.CONFIGURATION_INACTIVE)
+    if not may_ask_for(name):
+        return Fallback(name, skip=SkipReason.CONFIGURATION_FORBIDDEN)
+    ruling = rule(standing, spec, requirements=requirements, now=now, limits=limits)
+    return Fallback(name, decision=ruling.decision, limit=spec.plan_limit)
+
+
+def _memory_key(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    requirements: Requirements,
+    limits: Limits,
+    now: datetime,
+) -> tuple[object, ...] | None:
+    if limits.cost_ceiling is not None or (standing.fresh_until is not None and now >= standing.fresh_until):
+        return None
+    prompt = requirements.prompt_tokens
+    return (
+        configuration.identifier,
+        configuration.selection,
+        configuration.models,
+        configuration.policy_mode,
+        requirements.operation,
+        requirements.needs,
+        None if prompt is None else bisect_left(standing.context_lengths, prompt),
+        limits,
+        standing.streaks.generation if configuration.order is ListedOrder.HEALTHIEST else None,
+    )

@@ -1,0 +1,98 @@
+"""What travels with a call: the frozen context, and the notes that survive the unwinding."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from governance.access.directory import Caller
+from governance.decisions import Ruling, Standing
+from routing.core.calls import CallReply, CallRequest, Frame, Usage
+from routing.core.failures import Failure
+from routing.core.money import Money
+from routing.core.plan import Plan, Step
+from routing.core.requirements import Limits, RequestFacts, Requirements
+from routing.providers.base import Endpoint, Transport
+from telemetry.recorder import Recorder
+
+
+class FrameStream(Protocol):
+    """A streamed answer on its way out. Closing it early closes everything behind it."""
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        """The stream itself."""
+
+    async def __anext__(self) -> Frame:
+        """The next frame."""
+
+    async def aclose(self) -> None:
+        """Stop, at once. May be called repeatedly."""
+
+
+Answer = CallReply | FrameStream
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there."""
+
+    step: Step
+    started_at: datetime
+    started: float
+    ended: float | None = None
+    failure: Failure | None = None
+    usage: Usage | None = None
+    cost: Money | None = None
+    response_model: str = ""
+
+
+@dataclass(slots=True)
+class CallNotes:
+    """The scratchpad of one call: what layers find out on the way, for the row and the headers.
+
+    ``settled`` is the cost's last word: the attempt that served.
+    """
+
+    ruling: Ruling | None = None
+    plan: Plan | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    served: Attempt | None = None
+    first_token: float | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The ways out of the gateway that layers need."""
+
+    transport: Transport
+    recorder: Recorder
+    endpoint_of: Callable[[Standing, str], Endpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``.
+
+    ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
+    """
+
+    call_id: UUID
+    started_at: datetime
+    started: float
+    caller: Caller
+    request: CallRequest
+    facts: RequestFacts
+    requirements: Requirements
+    limits: Limits
+    standing: Standing
+    services: Services
+    notes: CallNotes
+    user: str = ""
+    source: str = ""
+    step: Step | None = None
+
+
+Proceed = Callable[[CallContext], Awaitable[Answer]]
+Layer = Callable[[CallContext, Proceed], Awaitable[Answer]]

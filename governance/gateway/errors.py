@@ -1,0 +1,80 @@
+"""Failures to callers: the only place, beside the API's, that knows HTTP statuses.
+
+What went wrong with the HTTP request itself (no key, a body that is no JSON) is a :class:`RequestProblem`. What went
+wrong with the call is a :class:`~routing.core.failures.Failure`, whose kind has a row here. The words on the wire are
+the protocol module's.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from routing.core.failures import Failure, FailureKind
+
+STATUS: Mapping[FailureKind, int] = MappingProxyType(
+    {
+        FailureKind.RATE_LIMITED: 429,
+        FailureKind.QUOTA_EXHAUSTED: 429,
+        FailureKind.TRANSIENT: 503,
+        FailureKind.TIMEOUT: 504,
+        FailureKind.AUTH: 502,  # never 401: it is our key that was refused, not the caller's
+        FailureKind.NOT_FOUND: 502,
+        FailureKind.UNREADABLE: 502,
+        FailureKind.INVALID_REQUEST: 400,
+        FailureKind.CONTEXT_EXCEEDED: 400,
+        FailureKind.UNSUPPORTED: 400,
+        FailureKind.REFUSED: 200,
+        FailureKind.OVER_BUDGET: 402,
+        FailureKind.RATE_EXCEEDED: 429,
+        FailureKind.FORBIDDEN: 403,
+        FailureKind.CANCELLED: 499,  # written to nobody
+    }
+)
+
+MODEL_NOT_FOUND = "model_not_found"
+"""The code of a failure whose cause is that the name asked for means nothing here: 404, as every vendor does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a protocol module writes: status, kind, sentence, machine code, field, and seconds to wait."""
+
+    status: int
+    kind: str
+    message: str
+    code: str = ""
+    parameter: str = ""
+    retry_after: float | None = None
+    final: bool = True
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers every protocol sends: how long to wait, and that our retries need no multiplying."""
+        headers = {"x-should-retry": "false"} if self.final else {}
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(math.ceil(self.retry_after))
+        return headers
+
+
+class RequestProblem(Exception):
+    """The HTTP request cannot become a call."""
+
+    def __init__(self, status: int, message: str, *, code: str = "", parameter: str = "") -> None:
+        super().__init__(message)
+        self.problem = Problem(status=status, kind="invalid_request", message=message, code=code, parameter=parameter)
+
+
+def problem_of(failure: Failure) -> Problem:
+    """What a caller is told of a call's failure."""
+    status = (
+        404 if failure.code == MODEL_NOT_FOUND and failure.kind is FailureKind.UNSUPPORTED else STATUS[failure.kind]
+    )
+    return Problem(
+        status=status,
+        kind=failure.kind.value,
+        message=failure.message,
+        code=failure.code or failure.kind.value,
+        parameter=failure.parameter,
+        retry_after=failure.retry_after,
+    )

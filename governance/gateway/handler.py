@@ -1,0 +1,85 @@
+"""/v1/ at ASGI level: its own short handler, without Django's middleware, signals and thread per request.
+
+It resolves the path, runs the view, writes the answer, and makes sure that whatever a view began is closed: an answer
+that is streamed when the caller hangs up is closed at once, and so is everything behind it.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, get_resolver
+
+from governance.gateway.errors import Problem, RequestProblem
+from governance.gateway.http import EventStream, GatewayRequest
+from governance.gateway.service import turn_away
+from governance.gateway.views import problem_response
+
+logger = logging.getLogger(__name__)
+
+
+class GatewayHandler:
+    """The ASGI application for everything below /v1/."""
+
+    def __init__(self) -> None:
+        self._resolver = get_resolver("governance.gateway.urls")
+
+    async def __call__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        request = GatewayRequest(scope, receive)
+        try:
+            response = await self._respond(request)
+            await _send(response, send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not request.hung_up or task is None:
+                raise
+            task.uncancel()  # the caller is gone and everything is closed; nobody is left to be told
+        finally:
+            request.stop_watching()
+
+    async def _respond(self, request: GatewayRequest) -> HttpResponseBase:
+        try:
+            match = self._resolver.resolve(request.path_info)
+        except Resolver404:
+            return problem_response(Problem(404, "invalid_request", f"there is no {request.path_info}", "not_found"))
+        try:
+            response: HttpResponseBase = await match.func(request, *match.args, **match.kwargs)
+        except RequestProblem as refused:
+            turn_away(refused.problem)
+            return problem_response(refused.problem)
+        except Exception:
+            logger.exception("a call ended in an error of our own")
+            return problem_response(
+                Problem(500, "internal_error", "Signalbox failed; the operator's log says more", "internal_error")
+            )
+        return response
+
+
+async def _send(response: HttpResponseBase, send: ASGISendCallable) -> None:
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+    headers.append((b"x-content-type-options", b"nosniff"))
+    if isinstance(response, EventStream):
+        await _send_stream(response, headers, send)
+        return
+    content = response.content if isinstance(response, HttpResponse) else b""
+    headers.append((b"content-length", str(len(content)).encode()))
+    await _emit(send, type="http.response.start", status=response.status_code, headers=headers)
+    await _emit(send, type="http.response.body", body=content)
+
+
+async def _send_stream(response: EventStream, headers: list[tuple[bytes, bytes]], send: ASGISendCallable) -> None:
+    try:
+        await _emit(send, type="http.response.start", status=response.status_code, headers=headers)
+        async for piece in response.outgoing:
+            await _emit(send, type="http.response.body", body=piece, more_body=True)
+        await _emit(send, type="http.response.body", body=b"")
+    finally:
+        # Shielded: a caller that hung up has cancelled this task, and the provider must be let go all the same.
+        await asyncio.shield(asyncio.ensure_future(response.outgoing.aclose()))
+
+
+async def _emit(send: ASGISendCallable, **message: Any) -> None:
+    await send(message)  # type: ignore[arg-type]

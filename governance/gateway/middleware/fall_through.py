@@ -1,0 +1,116 @@
+"""Walks the plan: asks one route after the other until one answers.
+
+A route can be replaced until the caller has seen something, and never afterwards; so a stream's frames are held back
+until the first generated token, or its end. What a failure means is read from the table of failures.
+"""
+
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
+from routing.core.calls import GENERATED, CallReply, Frame
+from routing.core.failures import CallFailed, Failure, FailureKind, NextRoute
+from routing.core.plan import Step, final_failure
+
+
+async def handle(context: CallContext, proceed: Proceed) -> Answer:
+    """Ask the routes of the plan in order; the last failure ends the call if none answers."""
+    notes = context.notes
+    if notes.plan is None or notes.ruling is None:
+        raise RuntimeError("fall_through runs behind decide")
+    last: Failure | None = None
+    tried: list[str] = []
+    for index, step in enumerate(notes.plan.steps):
+        if last is not None and not _may_follow(last, notes.plan.steps[:index], step):
+            continue
+        try:
+            answer = await _ask(replace(context, step=step), proceed)
+        except CallFailed as failed:
+            last = failed.failure
+            context.standing.streaks.failed(step.model.identifier)
+            tried.append(f"{step.model.route}: {last.kind.value}: {last.message}")
+            if last.rule.next_route is NextRoute.NO:
+                raise
+            continue
+        notes.served = notes.attempts[-1]
+        if isinstance(answer, CallReply):
+            _count(context, step, notes.failure)
+        return answer
+    raise CallFailed(final_failure(decision=notes.ruling.decision, last=last, skips=notes.plan.skips, tried=tried))
+
+
+async def _ask(context: CallContext, proceed: Proceed) -> Answer:
+    """One route's answer; a stream's up to and with its first generated token."""
+    answer = await proceed(context)
+    if isinstance(answer, CallReply):
+        return answer
+    held: deque[Frame] = deque()
+    ended = False
+    try:
+        while not ended:
+            frame = await anext(answer, None)
+            if frame is None:
+                ended = True
+            else:
+                held.append(frame)
+                if any(isinstance(event, GENERATED) for event in frame.events):
+                    context.notes.first_token = time.monotonic()
+                    break
+    except BaseException:
+        await answer.aclose()
+        raise
+    return _Begun(context, held, answer)
+
+
+class _Begun:
+    """A stream that has begun: what was held back, then the rest. Its route cannot be replaced any more."""
+
+    __slots__ = ("_context", "_counted", "_held", "_rest")
+
+    def __init__(self, context: CallContext, held: deque[Frame], rest: FrameStream) -> None:
+        self._context = context
+        self._held = held
+        self._rest = rest
+        self._counted = False
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self
+
+    async def __anext__(self) -> Frame:
+        if self._held:
+            return self._held.popleft()
+        try:
+            return await self._rest.__anext__()
+        except StopAsyncIteration:
+            self._count(self._context.notes.failure)
+            raise
+        except CallFailed as failed:
+            self._count(failed.failure)
+            raise
+
+    async def aclose(self) -> None:
+        await self._rest.aclose()
+
+    def _count(self, failure: Failure | None) -> None:
+        if not self._counted and self._context.step is not None:
+            self._counted = True
+            _count(self._context, self._context.step, failure)
+
+
+def _count(context: CallContext, step: Step, failure: Failure | None) -> None:
+    """Tell the route's streak how its call ended. A caller that hangs up says nothing about the route."""
+    if failure is None:
+        context.standing.streaks.served(step.model.identifier)
+    else:
+        context.standing.streaks.failed(step.model.identifier)
+
+
+def _may_follow(last: Failure, asked: tuple[Step, ...], step: Step) -> bool:
+    """Whether a route may be asked after this failure: only a longer context helps one that was exceeded."""
+    if last.kind is not FailureKind.CONTEXT_EXCEEDED:
+        return True
+    length = step.model.context_length
+    known = [each.model.context_length for each in asked if each.model.context_length is not None]
+    return length is not None and all(length > other for other in known)

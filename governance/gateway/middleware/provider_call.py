@@ -1,0 +1,106 @@
+"""One attempt at one route: endpoint, adapter, network. The cost is computed here, once, and travels on the attempt.
+
+The price is that of the model that serves, in force when the call began.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+
+from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from routing.core.calls import Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.pricing import cost, price_at
+from routing.providers.registry import adapter_for
+
+REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
+CANCELLED = Failure(FailureKind.CANCELLED, "the caller hung up")
+
+
+async def handle(context: CallContext, proceed: Proceed) -> Answer:
+    """Send the request to the route of the context. Nothing lies behind this layer."""
+    step, notes = context.step, context.notes
+    if step is None:
+        raise RuntimeError("provider_call runs behind fall_through")
+    attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic())
+    notes.attempts.append(attempt)
+    try:
+        endpoint = context.services.endpoint_of(context.standing, step.model.provider.identifier)
+        adapter = adapter_for(endpoint.adapter_type)
+        if context.request.stream:
+            stream = await adapter.open_stream(
+                endpoint=endpoint,
+                model_id=step.model.model_id,
+                request=context.request,
+                transport=context.services.transport,
+            )
+            return _Metered(context, attempt, stream)
+        reply = await adapter.call(
+            endpoint=endpoint,
+            model_id=step.model.model_id,
+            request=context.request,
+            transport=context.services.transport,
+        )
+    except CallFailed as failed:
+        _end(attempt, failed.failure)
+        raise
+    except asyncio.CancelledError:
+        _end(attempt, CANCELLED)
+        raise
+    _observe(context, attempt, reply.events)
+    _end(attempt, notes.failure)
+    return reply
+
+
+class _Metered:
+    """A provider's stream whose usage, cost and end are noted as they pass."""
+
+    __slots__ = ("_attempt", "_context", "_stream")
+
+    def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream) -> None:
+        self._context = context
+        self._attempt = attempt
+        self._stream = stream
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self
+
+    async def __anext__(self) -> Frame:
+        try:
+            frame = await self._stream.__anext__()
+        except StopAsyncIteration:
+            _end(self._attempt, self._context.notes.failure)
+            raise
+        except CallFailed as failed:
+            _end(self._attempt, failed.failure)
+            raise
+        except asyncio.CancelledError:
+            _end(self._attempt, CANCELLED)
+            raise
+        if frame.events:
+            _observe(self._context, self._attempt, frame.events)
+        return frame
+
+    async def aclose(self) -> None:
+        _end(self._attempt, CANCELLED)
+        await self._stream.aclose()
+
+
+def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) -> None:
+    for event in events:
+        if isinstance(event, UsageReported):
+            attempt.usage = event.usage
+            price = price_at(attempt.step.model.prices, context.started_at)
+            attempt.cost = None if price is None else cost(event.usage, price)
+        elif isinstance(event, Started) and event.model:
+            attempt.response_model = event.model
+        elif isinstance(event, Stopped) and event.reason is StopReason.REFUSAL:
+            context.notes.failure = REFUSED
+
+
+def _end(attempt: Attempt, failure: Failure | None) -> None:
+    """Note how the attempt ended; the first word counts."""
+    if attempt.ended is None:
+        attempt.ended = time.monotonic()
+        attempt.failure = failure

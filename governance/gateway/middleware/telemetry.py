@@ -1,0 +1,213 @@
+"""Times everything and hands over exactly one record, however a call ends: answered, failed, or left by its caller.
+
+A streamed call is over when its body closes, not when the view returns.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from routing.core.calls import CallReply, Coverage, Frame, Usage
+from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.plan import Step
+from routing.core.requirements import complexity
+from telemetry.records import (
+    NO_ROUTE,
+    AttemptRecord,
+    CallRecord,
+    DecisionSummary,
+    FactsRecord,
+    RouteName,
+    TokenCounts,
+)
+
+HUNG_UP = Failure(FailureKind.CANCELLED, "the caller hung up")
+
+
+async def handle(context: CallContext, proceed: Proceed) -> Answer:
+    """Time the call and record it."""
+    try:
+        answer = await proceed(context)
+    except CallFailed as failed:
+        _settle(context, failed.failure)
+        raise
+    except asyncio.CancelledError:
+        _settle(context, HUNG_UP)
+        raise
+    except Exception as error:
+        _settle(context, Failure(FailureKind.TRANSIENT, "internal error", code=type(error).__name__))
+        raise
+    if isinstance(answer, CallReply):
+        _settle(context, context.notes.failure)
+        return answer
+    return _RecordedStream(context, answer)
+
+
+class _RecordedStream:
+    """A stream that is recorded once, at its end: finished, broken off by the provider, or closed by the caller."""
+
+    __slots__ = ("_context", "_settled", "_stream")
+
+    def __init__(self, context: CallContext, stream: FrameStream) -> None:
+        self._context = context
+        self._stream = stream
+        self._settled = False
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self
+
+    async def __anext__(self) -> Frame:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._settle(self._context.notes.failure)
+            raise
+        except CallFailed as failed:
+            self._settle(failed.failure)
+            raise
+        except asyncio.CancelledError:
+            self._settle(HUNG_UP)
+            raise
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._settle(HUNG_UP)
+
+    def _settle(self, failure: Failure | None) -> None:
+        if not self._settled:
+            self._settled = True
+            _settle(self._context, failure)
+
+
+def _settle(context: CallContext, failure: Failure | None) -> None:
+    context.services.recorder.append(_record(context, failure), telemetry=context.standing.settings.routing.telemetry)
+
+
+def _record(context: CallContext, failure: Failure | None) -> CallRecord:
+    notes, now = context.notes, time.monotonic()
+    attempts = [_attempt(index, each, now) for index, each in enumerate(notes.attempts)]
+    first = notes.attempts[0] if notes.attempts else None
+    served = notes.served
+    usage = None if served is None else served.usage
+    cost = None if served is None else served.cost
+    model = None if served is None else served.step.model
+    involved = None if model is None else complexity(context.facts, context_length=model.context_length)
+    sent_to = {each.step.model.identifier for each in notes.attempts}
+    return CallRecord(
+        call_id=context.call_id,
+        started_at=context.started_at,
+        requested=context.request.target,
+        operation=context.requirements.operation.value if context.requirements.operation else "",
+        application=context.caller.application,
+        key=context.caller.key,
+        user=context.user,
+        source=context.source,
+        streamed=context.request.stream,
+        first=NO_ROUTE if first is None else _route(first.step),
+        served=_route(served.step) if served is not None else RouteName(configuration=_asked_for(context)),
+        success=failure is None,
+        failure_kind="" if failure is None else failure.kind.value,
+        first_failure_kind="" if first is None else _first_failure(first, failure, alone=len(sent_to) == 1),
+        error_class="" if failure is None else failure.code,
+        latency_ms=_milliseconds(now - context.started),
+        first_token_ms=None if notes.first_token is None else _milliseconds(notes.first_token - context.started),
+        fallback_attempts=max(0, len(sent_to) - 1),
+        retries=len(notes.attempts) - len(sent_to),
+        requests_sent=len(notes.attempts),
+        decision=_summary(context),
+        facts=_facts(context),
+        complexity_score=None if involved is None else involved.score,
+        context_percent=None if involved is None else involved.context_percent,
+        tokens=_tokens(usage),
+        coverage=Coverage.ABSENT.value if usage is None else usage.coverage.value,
+        cost_nanos=None if cost is None else cost.nanos,
+        cost_currency="" if cost is None else cost.currency,
+        response_model="" if served is None else served.response_model,
+        attempts=tuple(attempts),
+    )
+
+
+def _first_failure(first: Attempt, failure: Failure | None, *, alone: bool) -> str:
+    """How the first route ended. Where it was the only one, that is how the call ended."""
+    if alone:
+        return "" if failure is None else failure.kind.value
+    return "" if first.failure is None else first.failure.kind.value
+
+
+def _asked_for(context: CallContext) -> str:
+    ruling = context.notes.ruling
+    return "" if ruling is None else ruling.decision.configuration
+
+
+def _route(step: Step) -> RouteName:
+    model = step.model
+    return RouteName(
+        configuration=step.configuration,
+        provider=model.provider.identifier,
+        adapter_type=model.provider.adapter_type,
+        model=model.identifier,
+        model_id=model.model_id,
+    )
+
+
+def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
+    ended = now if attempt.ended is None else attempt.ended
+    failure = attempt.failure
+    return AttemptRecord(
+        index=index,
+        route=_route(attempt.step),
+        started_at=attempt.started_at,
+        latency_ms=_milliseconds(ended - attempt.started),
+        failure_kind="" if failure is None else failure.kind.value,
+        error_code="" if failure is None else failure.code,
+        tokens=_tokens(attempt.usage),
+        cost_nanos=None if attempt.cost is None else attempt.cost.nanos,
+        cost_currency="" if attempt.cost is None else attempt.cost.currency,
+    )
+
+
+def _summary(context: CallContext) -> DecisionSummary | None:
+    ruling, plan = context.notes.ruling, context.notes.plan
+    if ruling is None:
+        return None
+    decision = ruling.decision
+    return DecisionSummary(
+        mode=decision.recorded_mode,
+        candidates=len(decision.eligible) + len(decision.refused),
+        rejection_reasons=tuple(reason.value for reason in decision.rejection_reasons),
+        preference="" if plan is None else plan.preference,
+        signals_used=frozenset(name.value for name in decision.signals_used),
+        digest=ruling.digest,
+        document=ruling.document,
+    )
+
+
+def _facts(context: CallContext) -> FactsRecord:
+    facts = context.facts
+    return FactsRecord(
+        messages=facts.messages,
+        turns=facts.turns,
+        tools=facts.tools,
+        payload_bytes=facts.payload_bytes,
+        token_estimate=facts.token_estimate,
+        shape=facts.shape.value,
+    )
+
+
+def _tokens(usage: Usage | None) -> TokenCounts | None:
+    if usage is None:
+        return None
+    return TokenCounts(
+        input=usage.input,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        output=usage.output,
+        reasoning=usage.reasoning,
+    )
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,173 @@
+"""The process behind the gateway: what is in force, the ways out, and who keeps both going.
+
+Opened with the server's lifespan and closed with it. Two tasks run for as long: one asks twice a second whether records
+have changed, the other writes records of calls as they come. Neither is ever waited for by a call.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from governance.access.directory import Directory, directory_poll
+from governance.decisions import Standing, StandingPoll
+from governance.gateway.bridge import Bridge
+from governance.gateway.context import Services
+from governance.gateway.errors import Problem
+from routing.circuits import FailureStreaks
+from routing.endpoints import Endpoints
+from routing.providers.outbound import OutboundPolicy
+from routing.providers.transport import HttpTransport
+from routing.snapshots import Polled
+from routing.vault import Vault
+from telemetry.recorder import Recorder
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.5
+"""How long a change of a record may go unnoticed."""
+
+RETRY_SECONDS = 1.0
+"""Between two tries to write records while the database is away."""
+
+REPORT_SECONDS = 60.0
+"""Between two lines in the log about requests that were turned away."""
+
+DRAIN_SECONDS = 20.0
+"""How long a closing process waits for the calls under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What a call is answered with: one consistent picture, read once at its beginning."""
+
+    directory: Directory
+    standing: Standing
+
+
+class Service:
+    """One process's gateway."""
+
+    def __init__(self) -> None:
+        self._streaks = FailureStreaks()
+        self._standing = StandingPoll(streaks=self._streaks)
+        self._directory: Polled[Directory] = directory_poll()
+        self._bridge = Bridge()
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._transport = HttpTransport(policy=OutboundPolicy(allow=frozenset(_allowed())))
+        self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
+        self._recorder = Recorder(on_append=self._wake.set)
+        self.services = Services(transport=self._transport, recorder=self._recorder, endpoint_of=self._endpoints.of)
+        self.calls_under_way = 0
+        self.turned_away: Counter[str] = Counter()
+
+    @property
+    def in_force(self) -> InForce | None:
+        """What is in force; ``None`` while nothing could be read yet."""
+        standing = self._standing.current
+        if standing is None or not self._directory.is_loaded:
+            return None
+        return InForce(directory=self._directory.current, standing=standing)
+
+    async def open(self) -> None:
+        """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
+        await self._poll()
+        self._tasks = [asyncio.create_task(self._keep_polling()), asyncio.create_task(self._keep_writing())]
+
+    async def close(self) -> None:
+        """Let calls under way end, write what waits, close every connection."""
+        deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        while self.calls_under_way and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.05)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self._bridge.cross(self._recorder.flush)
+        except DatabaseError:
+            logger.exception("%d records of calls were lost: the database is away", self._recorder.waiting)
+        await self._transport.aclose()
+        await asyncio.to_thread(self._bridge.close)
+
+    async def refresh(self) -> None:
+        """Look at once whether anything changed, figures included, and write what waits."""
+        self._standing.forget_figures()
+        await self._poll()
+        await self._bridge.cross(self._recorder.flush)
+
+    async def _keep_polling(self) -> None:
+        told = time.monotonic()
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            await self._poll()
+            if self.turned_away and time.monotonic() - told >= REPORT_SECONDS:
+                told = time.monotonic()
+                logger.warning("requests turned away before they were calls: %s", dict(self.turned_away))
+                self.turned_away.clear()
+
+    async def _poll(self) -> None:
+        try:
+            await self._bridge.cross(self._read)
+        except DatabaseError as error:
+            logger.warning("records cannot be read (%s); the last known ones stay in force", type(error).__name__)
+
+    def _read(self) -> None:
+        self._standing.refresh()
+        self._directory.refresh()
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._bridge.cross(self._recorder.flush)
+            except DatabaseError as error:
+                logger.warning(
+                    "%d records of calls wait: the database is away (%s)",
+                    self._recorder.waiting,
+                    type(error).__name__,
+                )
+                await asyncio.sleep(RETRY_SECONDS)
+                self._wake.set()
+
+
+def turn_away(problem: Problem) -> None:
+    """Count a request that never became a call. Nothing is recorded of it: nobody knows whose it was, or what."""
+    if _service is not None:
+        _service.turned_away[problem.code] += 1
+
+
+def _allowed() -> list[str]:
+    return [f"{host}:{port}" for host, port in settings.SIGNALBOX_OUTBOUND_ALLOW]
+
+
+_service: Service | None = None
+
+
+async def open_service() -> Service:
+    """Open this process's service, once."""
+    global _service
+    if _service is None:
+        _service = Service()
+        await _service.open()
+    return _service
+
+
+async def close_service() -> None:
+    """Close this process's service, if it was opened."""
+    global _service
+    service, _service = _service, None
+    if service is not None:
+        await service.close()
+
+
+def current_service() -> Service:
+    """This process's service; the server's lifespan has opened it."""
+    if _service is None:
+        raise RuntimeError("the gateway is not open; the server must speak the ASGI lifespan protocol")
+    return _service

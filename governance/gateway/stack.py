@@ -1,0 +1,29 @@
+"""What a call walks through, outermost first. A test holds the order."""
+
+from functools import partial
+
+from governance.gateway.context import Answer, CallContext, Layer, Proceed
+from governance.gateway.middleware import decide, fall_through, provider_call, telemetry
+
+STACK: tuple[Layer, ...] = (
+    telemetry.handle,
+    decide.handle,
+    fall_through.handle,
+    provider_call.handle,
+)
+
+
+async def _nothing_behind(context: CallContext) -> Answer:
+    raise RuntimeError(f"the innermost layer went on with call {context.call_id}")
+
+
+def compose(layers: tuple[Layer, ...]) -> Proceed:
+    """The layers as one function."""
+    call: Proceed = _nothing_behind
+    for layer in reversed(layers):
+        call = partial(layer, proceed=call)  # type: ignore[call-arg]
+    return call
+
+
+run = compose(STACK)
+"""Runs a call through the whole stack."""

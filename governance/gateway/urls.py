@@ -1,0 +1,11 @@
+"""The protocol endpoints by path."""
+
+from django.urls import path
+
+from governance.gateway import views
+
+urlpatterns = [
+    path("v1/chat/completions", views.chat_completions),
+    path("v1/models", views.models),
+    path("v1/models/<path:name>", views.model),
+]

@@ -1,0 +1,198 @@
+"""The protocol endpoints: authenticate, read, run the stack, write. Plain asynchronous Django views.
+
+Each view reads what is in force once and answers the whole call by it.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from governance.access.directory import Caller
+from governance.gateway.authentication import authenticate
+from governance.gateway.context import CallContext, CallNotes, FrameStream
+from governance.gateway.errors import Problem, RequestProblem, problem_of
+from governance.gateway.http import EventStream, GatewayRequest
+from governance.gateway.protocols import openai_chat
+from governance.gateway.service import InForce, Service, current_service
+from governance.gateway.stack import run
+from routing.core.calls import CallReply, CallRequest
+from routing.core.failures import CallFailed
+from routing.core.money import Money, MoneyError, parse_nanos
+from routing.core.requirements import Limits, measure, requirements_of
+from telemetry.records import new_call_id
+
+_JSON = "application/json"
+
+
+async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/chat/completions``, whole and streamed."""
+    if request.method != "POST":
+        return problem_response(Problem(405, "invalid_request", "use POST", "method_not_allowed"), Allow="POST")
+    service, in_force, caller = _enter(request)
+    body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
+    context = _context(request, service, in_force, caller, openai_chat.read_request(body))
+    service.calls_under_way += 1
+    try:
+        answer = await run(context)
+    except CallFailed as failed:
+        return problem_response(problem_of(failed.failure), **_headers(context))
+    finally:
+        service.calls_under_way -= 1
+    if isinstance(answer, CallReply):
+        return HttpResponse(answer.body, content_type=_JSON, headers=_headers(context))
+    service.calls_under_way += 1
+    return EventStream(_Outgoing(context, answer, service), headers=_headers(context))
+
+
+async def models(request: HttpRequest) -> HttpResponseBase:
+    """``GET /v1/models``: what the key may ask for."""
+    if request.method not in ("GET", "HEAD"):
+        return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
+    _, in_force, caller = _enter(request)
+    return HttpResponse(openai_chat.write_models(_names(in_force, caller)), content_type=_JSON)
+
+
+async def model(request: HttpRequest, name: str) -> HttpResponseBase:
+    """``GET /v1/models/NAME``: whether the key may ask for it."""
+    _, in_force, caller = _enter(request)
+    names = _names(in_force, caller)
+    if name not in names:
+        raise RequestProblem(404, f"there is no {name} that this key may ask for", code="model_not_found")
+    return HttpResponse(openai_chat.write_model(name, names[name]), content_type=_JSON)
+
+
+def problem_response(problem: Problem, **headers: str) -> HttpResponse:
+    """An error in OpenAI's envelope."""
+    return HttpResponse(
+        openai_chat.write_problem(problem),
+        status=problem.status,
+        content_type=_JSON,
+        headers={**problem.headers, **headers},
+    )
+
+
+def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
+    """The service, what is in force, and who is calling; nothing of the body is read for a stranger."""
+    service = current_service()
+    in_force = service.in_force
+    if in_force is None:
+        raise RequestProblem(503, "Signalbox cannot read its records; is the database there?", code="not_ready")
+    caller = authenticate(request.headers, directory=in_force.directory, now=datetime.now(UTC))
+    return service, in_force, caller
+
+
+def _context(
+    request: HttpRequest, service: Service, in_force: InForce, caller: Caller, call: CallRequest
+) -> CallContext:
+    facts = measure(call)
+    return CallContext(
+        call_id=new_call_id(),
+        started_at=datetime.now(UTC),
+        started=time.monotonic(),
+        caller=caller,
+        request=call,
+        facts=facts,
+        requirements=requirements_of(call, facts),
+        limits=_limits(request, caller, currency=in_force.standing.settings.routing.currency),
+        standing=in_force.standing,
+        services=service.services,
+        notes=CallNotes(),
+        user=openai_chat.user_of(call),
+        source=request.headers.get("x-signalbox-source", "") or caller.source,
+    )
+
+
+def _limits(request: HttpRequest, caller: Caller, *, currency: str) -> Limits:
+    """What the key allows, tightened by headers. A header can never loosen anything."""
+    on_device = request.headers.get("x-signalbox-on-device", "").strip().lower()
+    if on_device not in ("", "true", "false"):
+        raise RequestProblem(400, "x-signalbox-on-device: true or false is needed", parameter="x-signalbox-on-device")
+    ceiling = request.headers.get("x-signalbox-max-cost", "").strip()
+    try:
+        nanos = parse_nanos(ceiling) if ceiling else None
+    except MoneyError as error:
+        raise RequestProblem(400, f"x-signalbox-max-cost: {error}", parameter="x-signalbox-max-cost") from None
+    if nanos is not None and nanos < 0:
+        raise RequestProblem(
+            400, "x-signalbox-max-cost: an amount cannot be negative", parameter="x-signalbox-max-cost"
+        )
+    return Limits(
+        allowed_models=caller.allowed_models,
+        on_device=on_device == "true",
+        cost_ceiling=None if nanos is None else Money(nanos, currency),
+    )
+
+
+def _headers(context: CallContext) -> dict[str, str]:
+    """What a caller learns beside the answer. A stream's cost is in its usage frame, since it comes last."""
+    notes = context.notes
+    headers = {
+        "x-signalbox-call": str(context.call_id),
+        "x-signalbox-attempts": str(len(notes.attempts)),
+        "x-signalbox-decision": f"/admin/telemetry/call/{context.call_id}/change/",
+    }
+    if notes.served is not None:
+        headers["x-signalbox-route"] = notes.served.step.model.route
+        if not context.request.stream and notes.served.cost is not None:
+            headers["x-signalbox-cost"] = str(notes.served.cost)
+    left = [each for each in notes.attempts if each is not notes.served and each.failure is not None]
+    if left:
+        headers["x-signalbox-fell-through"] = ", ".join(
+            f"{each.step.model.route} ({each.failure.kind.value})" for each in left if each.failure is not None
+        )
+    return headers
+
+
+class _Outgoing:
+    """A stream's bytes for the caller. What goes wrong after the first of them is told in a frame, the last one."""
+
+    def __init__(self, context: CallContext, stream: FrameStream, service: Service) -> None:
+        self._context = context
+        self._stream = stream
+        self._service = service
+        self._over = self._closed = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._over:
+            raise StopAsyncIteration
+        try:
+            frame = await self._stream.__anext__()
+            while frame.hidden:
+                frame = await self._stream.__anext__()
+        except CallFailed as failed:
+            self._over = True
+            return openai_chat.write_problem_frame(problem_of(failed.failure))
+        served = self._context.notes.served
+        cost = None if served is None else served.cost
+        return openai_chat.write_frame(frame, call=str(self._context.call_id), cost=cost)
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._service.calls_under_way -= 1
+            await self._stream.aclose()
+
+
+def _names(in_force: InForce, caller: Caller) -> dict[str, int]:
+    """Configurations, and models where the key may name them."""
+    snapshot = in_force.standing.snapshot
+    names = {name: 0 for name, spec in snapshot.configurations.items() if spec.is_active and caller.may_ask_for(name)}
+    if caller.may_name_models:
+        names |= {
+            each.route: 0
+            for each in snapshot.catalogue.models
+            if caller.allowed_models is None or each.identifier in caller.allowed_models
+        }
+    return names
+
+
+def _gateway_request(request: HttpRequest) -> GatewayRequest:
+    if not isinstance(request, GatewayRequest):
+        raise TypeError("the protocol endpoints are served by governance.gateway.handler")
+    return request
