@@ -183,9 +183,12 @@ def decide(
     eligible: list[tuple[ModelSpec, Reading]] = []
     refused: list[Candidate] = []
     quality, health, history = figures.quality, figures.health, _history(figures, requirements.operation)
+    failures = figures.failures_in_a_row if _orders_by_failures(configuration) else {}
     for model in models:
         identifier, price = model.identifier, price_at(model.prices, now)
-        reading = Reading(quality.get(identifier), health.get(identifier), history.get(identifier), price)
+        reading = Reading(
+            quality.get(identifier), health.get(identifier), history.get(identifier), price, failures.get(identifier)
+        )
         rejection = screen.rejection(model, price)
         if rejection is None:
             eligible.append((model, reading))
@@ -204,7 +207,7 @@ def decide(
     )
     if configuration.selection is Selection.CRITERIA:
         return _by_rank(outcome)
-    return _in_order(outcome, figures)
+    return _in_order(outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,14 +259,13 @@ def _by_rank(outcome: _Outcome) -> Decision:
     )
 
 
-def _in_order(outcome: _Outcome, figures: Figures) -> Decision:
+def _in_order(outcome: _Outcome) -> Decision:
     configuration, policy = outcome.configuration, outcome.policy
     listed = configuration.selection is Selection.LISTED
     ordered = in_listed_order(
         outcome.eligible,
         order=configuration.order,
         currency=policy.currency,
-        failures_in_a_row=figures.failures_in_a_row,
     )
     return Decision(
         configuration=configuration.identifier,
@@ -296,6 +298,10 @@ def _history(figures: Figures, operation: Operation | None) -> Mapping[str, Hist
     if figures.history is None or operation is None:
         return {}
     return figures.history.get(operation, {})
+
+
+def _orders_by_failures(configuration: ConfigurationSpec) -> bool:
+    return configuration.selection is Selection.LISTED and configuration.order is ListedOrder.HEALTHIEST
 
 
 def _only_for_operation(candidate: Candidate) -> bool:

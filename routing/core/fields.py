@@ -1,9 +1,10 @@
-"""Reading one parsed JSON object strictly: what is not understood is an error that names the field.
+"""Reading JSON strictly: what is not understood is an error that names the field.
 
-For files that people write by hand and rely on. A number with a point may be a ``Decimal`` (so that money keeps
-every digit as written) or a ``float``.
+For files that people write by hand and rely on. A number with a point is read as a ``Decimal``, so that money keeps
+every digit as written; content that was parsed elsewhere may hold a ``float`` as well.
 """
 
+import json
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -22,6 +23,38 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 class FieldError(ValueError):
     """A value that cannot be read; the message names the field and what would be right."""
+
+
+def parse(text: str) -> object:
+    """Parse JSON without rounding a number or overlooking a key that is written twice.
+
+    Raises:
+        FieldError: the text is no JSON, or JSON that could be read in two ways.
+    """
+    try:
+        content: object = json.loads(
+            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_without_duplicates
+        )
+    except json.JSONDecodeError as error:
+        raise FieldError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise FieldError("nested too deeply") from error
+    except (ValueError, ArithmeticError) as error:
+        raise error if isinstance(error, FieldError) else FieldError(f"a number that is too long: {error}") from error
+    return content
+
+
+def _no_number(text: str) -> object:
+    raise FieldError(f"{text} is no number")
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise FieldError(f"{printable(twice)}: written twice in one object")
+    return content
 
 
 class Fields:

@@ -24,13 +24,14 @@ class Reading:
     """The raw figures in force for one candidate, whether or not the mode looks at them.
 
     ``quality`` is a score between 0 and 1; ``price`` the dated price in force; ``history`` the figure of the
-    decision's operation. ``None`` is no data.
+    decision's operation. ``failures_in_a_row`` stands here only where the order is by them. ``None`` is no data.
     """
 
     quality: float | None = None
     health: HealthFigure | None = None
     history: HistoryFigure | None = None
     price: Price | None = None
+    failures_in_a_row: int | None = None
 
     def list_nanos(self, currency: str) -> int | None:
         """Input plus output rate, if there is a price in ``currency``."""
@@ -127,13 +128,12 @@ def in_listed_order(
     *,
     order: ListedOrder,
     currency: str,
-    failures_in_a_row: Mapping[str, int],
 ) -> list[tuple[ModelSpec, Reading]]:
     """Order listed candidates: as listed, by published price (unpriced last), or by failures in a row. Stable."""
     if order is ListedOrder.CHEAPEST:
         return sorted(candidates, key=lambda each: _unknown_last(each[1].list_nanos(currency)))
     if order is ListedOrder.HEALTHIEST:
-        return sorted(candidates, key=lambda each: failures_in_a_row.get(each[0].identifier, 0))
+        return sorted(candidates, key=lambda each: each[1].failures_in_a_row or 0)
     return list(candidates)
 
 

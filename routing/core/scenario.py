@@ -12,7 +12,7 @@ from typing import Any
 from routing.core.catalogue import DEFAULT_PRIORITY, Catalogue, ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria
 from routing.core.decision import Decision, decide
-from routing.core.fields import FieldError, Fields, as_number, shown
+from routing.core.fields import FieldError, Fields, as_number, parse, shown
 from routing.core.money import Money
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.pricing import Price, Rates
@@ -90,6 +90,18 @@ def read_scenario(content: object) -> Scenario:
     """
     try:
         return _read(content)
+    except FieldError as error:
+        raise ScenarioError(str(error)) from error
+
+
+def load_scenario(text: str) -> Scenario:
+    """Read the text of a scenario file.
+
+    Raises:
+        ScenarioError: as :func:`read_scenario`, or the text is no JSON, or a key is written twice.
+    """
+    try:
+        return _read(parse(text))
     except FieldError as error:
         raise ScenarioError(str(error)) from error
 

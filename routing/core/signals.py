@@ -27,7 +27,8 @@ SLOWEST_MS = 5000.0
 HEALTH_SUCCESS_WEIGHT = 0.8
 HEALTH_LATENCY_WEIGHT = 0.2
 
-_CLAMP = 2.0  # a relative figure counts as at most twice, at least half the mean of its rivals
+_MOST, _LEAST = 2.0, 0.5  # a figure counts as at most twice and at least half the mean of its rivals
+_AT_LEAST, _AT_MOST = 1.0 / (1.0 + _MOST), 1.0 / (1.0 + _LEAST)  # the values there: a third and two thirds
 _DECIMALS = 12  # relative values that agree to this many decimals do not differ
 
 
@@ -155,7 +156,18 @@ def relative_values(figures: Sequence[float | None], *, zero_is_best: bool) -> l
     bound (a latency below a millisecond). An absent figure stays absent.
     """
     mean = _geometric_mean([figure for figure in figures if figure is not None and figure > 0])
-    return [None if figure is None else _relative_value(figure, mean, zero_is_best) for figure in figures]
+    values: list[float | None] = []
+    for figure in figures:
+        if figure is None:
+            values.append(None)
+        elif figure <= 0 and zero_is_best:
+            values.append(1.0)
+        elif mean is None:
+            values.append(NEUTRAL)
+        else:
+            ratio = figure / mean
+            values.append(_AT_MOST if ratio <= _LEAST else _AT_LEAST if ratio >= _MOST else 1.0 / (1.0 + ratio))
+    return values
 
 
 def takes_part(values: Sequence[float | None]) -> bool:
@@ -170,19 +182,6 @@ def _geometric_mean(figures: Sequence[float]) -> float | None:
         return None
     mean = exp(fsum(map(log, figures)) / len(figures))
     return min(max(mean, min(figures)), max(figures))
-
-
-def _relative_value(figure: float, mean: float | None, zero_is_best: bool) -> float:
-    if figure <= 0 and zero_is_best:
-        return 1.0
-    if mean is None:
-        return NEUTRAL
-    ratio = figure / mean
-    if ratio > _CLAMP:
-        ratio = _CLAMP
-    elif ratio < 1.0 / _CLAMP:
-        ratio = 1.0 / _CLAMP
-    return 1.0 / (1.0 + ratio)
 
 
 @lru_cache(maxsize=1024)  # a few figures, asked for by every candidate of every decision within a minute

@@ -200,6 +200,7 @@ def _restored_reading(content: Mapping[str, Any]) -> Reading:
             currency=price["currency"],
             rates=Rates(input=parse_nanos(price["input"]), output=parse_nanos(price["output"])),
         ),
+        failures_in_a_row=content["failures_in_a_row"],
     )
 
 
@@ -288,6 +289,7 @@ def _figures(reading: Reading) -> dict[str, Any]:
             "currency": None if history.mean_cost is None else history.mean_cost.currency,
         },
         "price": None if price is None else _price(price),
+        "failures_in_a_row": reading.failures_in_a_row,
     }
 
 
