@@ -71,8 +71,10 @@ class Vault:
         nonce = os.urandom(_NONCE_BYTES)
         try:
             content = secret.encode()
-        except UnicodeEncodeError:  # whose `object` is the secret
-            raise VaultError(f"{place.model} {place.uuid}: {place.field} is no text that can be written") from None
+        except UnicodeEncodeError:
+            content = None  # raised below, outside of the error that carries the secret
+        if content is None:
+            raise VaultError(f"{place.model} {place.uuid}: {place.field} is no text that can be written")
         sealed = self._ciphers[self._current].encrypt(nonce, content, header + place.associated_data)
         return header + nonce + sealed
 
