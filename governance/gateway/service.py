@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 """How long a change of a record may go unnoticed."""
 
+GATHER_SECONDS = 0.05
+"""How long the writer lets records come together. Written one by one they would cost as much as the calls do."""
+
 RETRY_SECONDS = 1.0
 """Between two tries to write records while the database is away."""
 
@@ -123,6 +126,7 @@ class Service:
     async def _keep_writing(self) -> None:
         while True:
             await self._wake.wait()
+            await asyncio.sleep(GATHER_SECONDS)
             self._wake.clear()
             try:
                 await self._bridge.cross(self._recorder.flush)
