@@ -1,0 +1,1 @@
+"""Tests of the decision: plain functions over plain values, without Django and without a database."""

@@ -1,0 +1,48 @@
+import pytest
+
+from routing.core.failures import (
+    FAILURES,
+    CallFailed,
+    CircuitEffect,
+    Failure,
+    FailureKind,
+    NextRoute,
+    Retry,
+)
+
+TABLE = {
+    # kind: (retry, next route, circuit, evidence about the provider)
+    "rate_limited": (Retry.AFTER_STATED_WAIT, NextRoute.YES, CircuitEffect.STATED_WAIT, True),
+    "quota_exhausted": (Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True),
+    "transient": (Retry.BACKING_OFF, NextRoute.YES, CircuitEffect.BACKS_OFF, True),
+    "timeout": (Retry.IF_CONFIGURED, NextRoute.YES, CircuitEffect.BACKS_OFF, True),
+    "auth": (Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True),
+    "not_found": (Retry.NEVER, NextRoute.YES, CircuitEffect.SETTLED, True),
+    "unreadable": (Retry.NEVER, NextRoute.YES, CircuitEffect.NONE, True),
+    "invalid_request": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "context_exceeded": (Retry.NEVER, NextRoute.LARGER_CONTEXT, CircuitEffect.NONE, False),
+    "unsupported": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "refused": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "over_budget": (Retry.NEVER, NextRoute.AFFORDABLE, CircuitEffect.NONE, False),
+    "rate_exceeded": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "forbidden": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "cancelled": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+}
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_the_table_row_by_row(kind: FailureKind) -> None:
+    rule = FAILURES[kind]
+    assert (rule.retry, rule.next_route, rule.circuit, rule.provider_fault) == TABLE[kind.value]
+
+
+def test_the_table_is_complete() -> None:
+    assert set(FAILURES) == set(FailureKind) == set(TABLE)
+
+
+def test_a_failure_knows_its_row_and_travels_as_an_exception() -> None:
+    failure = Failure(FailureKind.RATE_LIMITED, "slow down", retry_after=42.0)
+    assert failure.rule is FAILURES[FailureKind.RATE_LIMITED]
+    raised = CallFailed(failure)
+    assert raised.failure is failure
+    assert str(raised) == "slow down"
