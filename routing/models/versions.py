@@ -126,7 +126,7 @@ class NamedRecord(VersionedRecord):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
-    objects = NamedQuerySet.as_manager()
+    objects = NamedQuerySet.as_manager()  # type: ignore[misc]  # a class variable in both places
 
     _stored_identifier: str | None = None
 

@@ -21,7 +21,8 @@ def _setting() -> SettingValue:
 
 
 def _key() -> AccessKey:
-    return factories.AccessKeyFactory.create().record
+    issued: factories.IssuedKey = factories.AccessKeyFactory.create()
+    return issued.record
 
 
 # A record of each versioned model, its counter, and a change of it.
