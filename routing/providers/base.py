@@ -137,7 +137,7 @@ class Transport(Protocol):
         method: str,
         path: str,
         headers: tuple[tuple[bytes, bytes], ...],
-        body: bytes | None = None,
+        body: bytes = b"",
         phase: Phase = Phase.ANSWER,
     ) -> Exchange:
         """Send a request to ``base_url/path`` and wait for the head of the answer.

@@ -125,6 +125,8 @@ class OutboundPolicy:
         if parsed.userinfo or parsed.query or parsed.fragment or "?" in url or "#" in url:
             raise DestinationBlocked("the base URL must not contain credentials, a query or a fragment")
         port = parsed.port or (443 if scheme == "https" else 80)
+        if not 0 < port < 65536:
+            raise DestinationBlocked("the base URL has no valid port")
         destination = Destination(host, port, is_exempt=(host, port) in self._exempt)
         if scheme == "http" and not (allow_http or destination.is_exempt):
             raise DestinationBlocked(

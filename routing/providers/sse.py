@@ -6,7 +6,8 @@ however they are split.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """The most one event may have; a base64 image in a frame has to fit."""
@@ -22,8 +23,7 @@ class EventTooLarge(Exception):
     """Raised for an event over the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
+class ServerEvent(NamedTuple):
     """One event.
 
     Attributes:
@@ -65,13 +65,13 @@ class EventReader:
                 return []
         events: list[ServerEvent] = []
         begin = 0
-        for end in _END.finditer(source, self._searched):
-            block = bytes(source[begin : end.end()])
+        for content_end, end in _ends(source, self._searched):
+            block = bytes(source[begin:end])
             if len(block) > self._max:
                 self._is_over = True
                 break
-            event = _read(block, end.start() - begin)
-            begin = end.end()
+            event = _read(block, content_end - begin)
+            begin = end
             if event is not None:
                 events.append(event)
         if source is buffer:
@@ -108,13 +108,22 @@ class EventReader:
         return True
 
 
+def _ends(source: bytes | bytearray, begin: int) -> Iterator[tuple[int, int]]:
+    """Where each block's content ends, and where the block does."""
+    if b"\r" in source:
+        for match in _END.finditer(source, begin):
+            yield match.start(), match.end()
+        return
+    while (at := source.find(b"\n\n", begin)) >= 0:
+        begin = at + 2
+        yield at, begin
+
+
 def _read(block: bytes, content_length: int) -> ServerEvent | None:
     """Read one block whose lines end at ``content_length``; ``None`` if it holds no data."""
+    if block.startswith(b"data: ") and block.find(b"\n", 0, content_length) < 0 and b"\r" not in block:
+        return ServerEvent("", block[6:content_length], block)
     content = block[:content_length]
-    if content.endswith(b"\r"):
-        content = content[:-1]
-    if content.startswith(b"data: ") and b"\n" not in content and b"\r" not in content:
-        return ServerEvent("", content[6:], block)
     name = b""
     data: list[bytes] = []
     for line in _LINE_END.split(content):

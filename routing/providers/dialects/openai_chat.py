@@ -191,6 +191,8 @@ def read_reply(body: bytes, *, endpoint: Endpoint) -> CallReply:
         raise unreadable("the answer has no choices", endpoint=endpoint)
     events: list[Event] = [_started(document)]
     for choice in choices:
+        if isinstance(choice, dict):
+            _raise_for_choice(choice, endpoint)
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             raise unreadable("a choice of the answer has no message", endpoint=endpoint)
@@ -233,25 +235,16 @@ class ChunkReader:
 
     def read(self, event: ServerEvent) -> Frame | None:
         """The frame an event is; ``None`` for keep-alives. Raises ``CallFailed``."""
-        data = event.data
-        if data.startswith(b":") or not data.strip():
-            return None
-        if data.strip() == DONE:
-            if not (self.has_content or self.has_stopped):
-                raise unreadable("the answer ended without any content", endpoint=self._endpoint)
-            self.is_done = True
-            return Frame(event.raw)
         try:
-            chunk = parse_json(data)
+            chunk = parse_json(event.data)
         except ValueError:
-            if not event.is_terminated:
-                raise cut_off("the connection was closed within an event", endpoint=self._endpoint) from None
-            raise unreadable("an event of the answer is not JSON", endpoint=self._endpoint) from None
+            return self._no_json(event)
         if not isinstance(chunk, dict):
             raise unreadable("an event of the answer is no JSON object", endpoint=self._endpoint)
-        if event.name == "error" and "error" not in chunk:
-            raise _failed(chunk, self._endpoint)
-        _raise_for_error(chunk, self._endpoint)
+        if "error" in chunk or event.name == "error" or chunk.get("object") == "error":
+            _raise_for_error(chunk, self._endpoint)
+            if event.name == "error":
+                raise _failed(chunk, self._endpoint)
         return self._frame(chunk, event.raw)
 
     def fault_at_end(self) -> CallFailed | None:
@@ -260,10 +253,25 @@ class ChunkReader:
             return None
         return cut_off("the answer ended before the model stopped", endpoint=self._endpoint)
 
+    def _no_json(self, event: ServerEvent) -> Frame | None:
+        """What an event is that holds no JSON: the terminator, a keep-alive, or a fault."""
+        data = event.data.strip()
+        if data == DONE:
+            if not (self.has_content or self.has_stopped):
+                raise unreadable("the answer ended without any content", endpoint=self._endpoint)
+            self.is_done = True
+            return Frame(event.raw)
+        if not data or data.startswith(b":"):
+            return None
+        if not event.is_terminated:
+            raise cut_off("the connection was closed within an event", endpoint=self._endpoint)
+        raise unreadable("an event of the answer is not JSON", endpoint=self._endpoint)
+
     def _frame(self, chunk: dict[str, Any], raw: bytes) -> Frame | None:
         events: list[Event] = []
         choices = chunk.get("choices")
-        usage = read_usage(chunk.get("usage"))
+        block = chunk.get("usage")
+        usage = None if block is None else read_usage(block)
         if choices is None and usage is None and chunk.get("type") in ("keepalive", "keep_alive", "ping"):
             return None
         if not self._is_started and ("id" in chunk or choices):
@@ -281,6 +289,7 @@ class ChunkReader:
         for choice in choices:
             if not isinstance(choice, dict):
                 raise unreadable("a choice of an event is no JSON object", endpoint=self._endpoint)
+            _raise_for_choice(choice, self._endpoint)
             delta = choice.get("delta")
             before = len(events)
             if isinstance(delta, dict) and delta:
@@ -483,21 +492,20 @@ def _text(value: object) -> str:
 
 
 def _raise_for_error(document: Mapping[str, Any], endpoint: Endpoint) -> None:
-    """Raise for an error inside an answer of status 200: at the top, as the whole document, or in a choice."""
+    """Raise for an error inside an answer of status 200: at the top, or as the whole document."""
     error = document.get("error")
     if error:
         raise _failed(error, endpoint)
     if document.get("object") == "error":
         raise _failed(document, endpoint)
-    choices = document.get("choices")
-    if not isinstance(choices, list):
-        return
-    for choice in choices:
-        if isinstance(choice, dict):
-            if choice.get("error"):
-                raise _failed(choice["error"], endpoint)
-            if choice.get("finish_reason") == "error":
-                raise _failed(None, endpoint)
+
+
+def _raise_for_choice(choice: Mapping[str, Any], endpoint: Endpoint) -> None:
+    """Raise for an error inside one choice."""
+    if choice.get("error"):
+        raise _failed(choice["error"], endpoint)
+    if choice.get("finish_reason") == "error":
+        raise _failed(None, endpoint)
 
 
 def _failed(error: object, endpoint: Endpoint) -> ProviderFailed:

@@ -1,0 +1,504 @@
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing.core.calls import (
+    CallRequest,
+    Coverage,
+    Event,
+    Frame,
+    Message,
+    Original,
+    Protocol,
+    Reasoning,
+    Role,
+    Started,
+    Stopped,
+    StopReason,
+    Text,
+    TextPart,
+    Tool,
+    ToolArguments,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+from routing.core.failures import CallFailed, FailureKind
+from routing.providers.base import Endpoint
+from routing.providers.dialects.openai_chat import ChunkReader, read_reply, read_usage, request_body, splice
+from routing.providers.sse import ServerEvent
+from tests.routing.providers.conftest import request_of
+
+ENDPOINT = Endpoint(provider="prod-east", adapter_type="openai", base_url="https://api.example.com/v1")
+
+# --- Requests -------------------------------------------------------------------------------------------------------
+
+CANONICAL: dict[str, Any] = {
+    "temperature": 0.1,
+    "model": "fast",
+    "messages": [{"role": "user", "content": "Grüße 🌌", "model": "inner"}],
+    "x_unknown": {"model": "nested", "stream_options": None},
+    "stream": True,
+}
+
+
+def test_a_canonical_body_is_written_with_the_model_replaced() -> None:
+    body = request_body(request_of(CANONICAL), model_id="gpt-x-mini", stream=True)
+    plain = orjson.dumps(CANONICAL)
+    expected = plain.replace(b'"model":"fast"', b'"model":"gpt-x-mini"')
+    assert body == expected[:-1] + b',"stream_options":{"include_usage":true}}'
+
+
+def test_nothing_is_added_when_the_caller_asked_for_usage_or_the_host_is_not_asked() -> None:
+    asked = CANONICAL | {"stream_options": {"include_usage": True, "include_obfuscation": False}}
+    expected = orjson.dumps(asked | {"model": "gpt-x-mini"})
+    assert request_body(request_of(asked), model_id="gpt-x-mini", stream=True) == expected
+    body = request_body(request_of(CANONICAL), model_id="gpt-x-mini", stream=True, ask_for_usage=False)
+    assert body == orjson.dumps(CANONICAL | {"model": "gpt-x-mini"})
+
+
+ODD = [
+    (
+        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n\t"model":\t"fast" , "n":1.0, "stream":true }',
+        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n\t"model":\t"gpt-x-mini" , "n":1.0, "stream":true,"stream_options":{"include_usage":true} }',
+    ),
+    (
+        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"fast","tools":[{"model":"no"}],"stream":true,"stream_options":null}\n',
+        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"gpt-x-mini","tools":[{"model":"no"}],"stream":true,"stream_options":{"include_usage":true}}\n',
+    ),
+    (
+        b'{"mod\\u0065l": "fast","stream":true,"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : false }}',
+        b'{"mod\\u0065l": "gpt-x-mini","stream":true,"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : true }}',
+    ),
+    (
+        b' \n{"stream":true,"stream_options":{ },"a":"\\\\","b":"model","model":"fast"}',
+        b' \n{"stream":true,"stream_options":{"include_usage":true },"a":"\\\\","b":"model","model":"gpt-x-mini"}',
+    ),
+    (
+        b'{"model":"fast","stream":true,"model":"fast","s":"\\u0000"}',
+        b'{"model":"gpt-x-mini","stream":true,"model":"gpt-x-mini","s":"\\u0000","stream_options":{"include_usage":true}}',
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), ODD, ids=["escapes", "numbers", "nested", "empty-options", "repeated"])
+def test_other_bodies_keep_every_other_byte(body: bytes, expected: bytes) -> None:
+    request = request_of(orjson.loads(body), body=body)
+    assert request.original is not None
+    assert not request.original.canonical
+    assert request_body(request, model_id="gpt-x-mini", stream=True) == expected
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["model", "a", 'q"', "é", "stream_options"]) | st.text(max_size=4), JSON, max_size=6
+    ),
+    st.sampled_from([0, orjson.OPT_INDENT_2, orjson.OPT_APPEND_NEWLINE]),
+)
+def test_spliced_is_the_same_as_parsed_changed_and_written(document: dict[str, Any], option: int) -> None:
+    body = orjson.dumps(document, option=option)
+    changed = splice(body, {"model": b'"m"', "x": b"[1]"})
+    assert list(orjson.loads(changed).items()) == list((document | {"model": "m", "x": [1]}).items())
+    assert splice(body, {}) == body
+
+
+def test_a_request_of_another_protocol_is_refused_by_name_of_what_is_lost() -> None:
+    request = CallRequest(
+        target="fast",
+        messages=(Message(Role.USER, (TextPart("Hi"),)),),
+        tools=(Tool("f", 10),),
+        structured_output=True,
+    )
+    with pytest.raises(CallFailed) as caught:
+        request_body(request, model_id="m", stream=False)
+    assert caught.value.failure.kind is FailureKind.UNSUPPORTED
+    assert "messages, tools, response_format" in caught.value.failure.message
+
+
+def test_stream_and_whole_are_not_mixed_up() -> None:
+    with pytest.raises(ValueError, match="streaming"):
+        request_body(request_of(CANONICAL), model_id="m", stream=False)
+
+
+# --- Usage ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, Usage(10, 5)),
+        ({"prompt_tokens": 10, "completion_tokens": 5}, Usage(10, 5)),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}},
+            Usage(20, 5, cache_read=80),
+        ),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 50,
+                "total_tokens": 150,
+                "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30, "audio_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 40},
+            },
+            Usage(10, 50, cache_read=60, cache_write=30, reasoning=40),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "prompt_tokens_details": None,
+                "completion_tokens_details": {},
+            },
+            Usage(10, 5),
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 8}, Usage(2, 5, cache_read=8)),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 315,
+                "completion_tokens_details": {"reasoning_tokens": 300},
+            },
+            Usage(10, 305, reasoning=300),
+        ),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(0, 0)),
+        ({"prompt_tokens": 12.0, "completion_tokens": 5}, Usage(12, 5)),
+        ({"prompt_tokens": -3, "completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"prompt_tokens": 10, "completion_tokens": 2.5}, Usage(10, 0, coverage=Coverage.PARTIAL)),
+        ({"prompt_tokens": "10", "completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"prompt_tokens": True, "completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"prompt_tokens": 10**30, "completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"prompt_tokens": 1e300, "completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"completion_tokens": 5}, Usage(0, 5, coverage=Coverage.PARTIAL)),
+        ({"total_tokens": 5}, Usage(0, 0, coverage=Coverage.PARTIAL)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 11}},
+            Usage(0, 5, cache_read=10, coverage=Coverage.PARTIAL),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": -1}},
+            Usage(10, 5, coverage=Coverage.PARTIAL),
+        ),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 7}},
+            Usage(10, 5, reasoning=5, coverage=Coverage.PARTIAL),
+        ),
+        ({}, None),
+        (None, None),
+        ([], None),
+        ("x", None),
+        ({"cost": 1}, None),
+    ],
+    ids=str,
+)
+def test_usage(block: object, expected: Usage | None) -> None:
+    assert read_usage(block) == expected
+
+
+@given(st.dictionaries(st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens"]), JSON), JSON, JSON)
+def test_no_usage_is_negative_or_breaks_the_reading(block: dict[str, Any], prompt: Any, completion: Any) -> None:
+    block |= {
+        "prompt_tokens_details": {"cached_tokens": prompt, "cache_write_tokens": completion},
+        "completion_tokens_details": {"reasoning_tokens": completion},
+    }
+    usage = read_usage(block)
+    if usage is not None:
+        assert min(usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning) >= 0
+        assert usage.reasoning <= usage.output
+
+
+# --- Whole replies --------------------------------------------------------------------------------------------------
+
+
+def reply(message: dict[str, Any], reason: str | None = "stop", **fields: Any) -> bytes:
+    document = {"id": "r-1", "model": "gpt-x-mini-2", "choices": [{"message": message, "finish_reason": reason}]}
+    return orjson.dumps(document | fields)
+
+
+def events_of(body: bytes) -> list[Event]:
+    return list(read_reply(body, endpoint=ENDPOINT).events)
+
+
+def test_a_whole_reply() -> None:
+    body = reply({"content": "Hello"}, usage={"prompt_tokens": 3, "completion_tokens": 2})
+    found = read_reply(body, endpoint=ENDPOINT)
+    assert found.body == body
+    assert list(found.events) == [
+        Started("r-1", "gpt-x-mini-2"),
+        Text("Hello"),
+        Stopped(StopReason.END),
+        UsageReported(Usage(3, 2)),
+    ]
+    assert found.usage == Usage(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "expected"),
+    [
+        ({"content": None, "reasoning_content": "hm"}, "stop", [Reasoning("hm"), Stopped(StopReason.END)]),
+        ({"content": "x", "reasoning": "hm"}, "length", [Reasoning("hm"), Text("x"), Stopped(StopReason.LENGTH)]),
+        ({"reasoning": "hm", "reasoning_content": "hm"}, None, [Reasoning("hm")]),
+        ({"content": None, "refusal": "No."}, "stop", [Text("No."), Stopped(StopReason.REFUSAL)]),
+        ({"content": ""}, "content_filter", [Stopped(StopReason.REFUSAL)]),
+        ({"content": "x"}, "something", [Text("x"), Stopped(StopReason.OTHER)]),
+        (
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "x"}]},
+            "stop",
+            [Reasoning("hm"), Text("x"), Stopped(StopReason.END)],
+        ),
+        (
+            {
+                "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}},
+                    {"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}},
+                ]
+            },
+            "tool_calls",
+            [
+                ToolCallStarted(0, "a", "f"),
+                ToolArguments(0, '{"x":1}'),
+                ToolCallStarted(1, "b", "g"),
+                ToolArguments(1, "{}"),
+                Stopped(StopReason.TOOL_CALLS),
+            ],
+        ),
+        (
+            {"function_call": {"name": "f", "arguments": "{}"}},
+            "function_call",
+            [ToolCallStarted(0, "", "f"), ToolArguments(0, "{}"), Stopped(StopReason.TOOL_CALLS)],
+        ),
+    ],
+    ids=[
+        "deepseek", "openrouter", "both-names", "refusal", "filter", "unknown-reason", "parts", "tools", "legacy",
+    ],
+)  # fmt: skip
+def test_what_messages_say(message: dict[str, Any], reason: str | None, expected: list[Event]) -> None:
+    assert events_of(reply(message, reason))[1:] == expected
+
+
+def test_all_choices_are_read() -> None:
+    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in ("a", "b")]
+    body = orjson.dumps({"choices": choices})
+    assert [event for event in events_of(body) if isinstance(event, Text)] == [Text("a"), Text("b")]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", FailureKind.UNREADABLE),
+        (b"<html>", FailureKind.UNREADABLE),
+        (b'{"choices":', FailureKind.UNREADABLE),
+        (b"[]", FailureKind.UNREADABLE),
+        (b'"x"', FailureKind.UNREADABLE),
+        (b"{}", FailureKind.UNREADABLE),
+        (b'{"choices":[]}', FailureKind.UNREADABLE),
+        (b'{"choices":null}', FailureKind.UNREADABLE),
+        (b'{"choices":{"a":1}}', FailureKind.UNREADABLE),
+        (b'{"choices":["x"]}', FailureKind.UNREADABLE),
+        (b'{"choices":[{"text":"x"}]}', FailureKind.UNREADABLE),
+        (b"\xff\xfe", FailureKind.UNREADABLE),
+        (b"[" * 200_000, FailureKind.UNREADABLE),
+        (b'{"error":{"code":"insufficient_quota"},"choices":[]}', FailureKind.QUOTA_EXHAUSTED),
+        (b'{"error":"boom"}', FailureKind.TRANSIENT),
+        (b'{"object":"error","message":"x","code":429}', FailureKind.RATE_LIMITED),
+        (b'{"choices":[{"error":{"code":502}}]}', FailureKind.TRANSIENT),
+        (b'{"choices":[{"finish_reason":"error","message":{}}]}', FailureKind.TRANSIENT),
+    ],
+    ids=lambda value: value[:50].decode("latin-1") if isinstance(value, bytes) else None,
+)  # fmt: skip
+def test_replies_that_are_none(body: bytes, kind: FailureKind) -> None:
+    with pytest.raises(CallFailed) as caught:
+        read_reply(body, endpoint=ENDPOINT)
+    assert caught.value.failure.kind is kind
+
+
+def test_what_hosts_write_besides_strict_json_is_read() -> None:
+    body = b'\n\n{"choices":[{"message":{"content":"a\\ud83d"},"logprobs":NaN,"finish_reason":"stop"}],"error":null}'
+    assert events_of(body)[1] == Text("a\ufffd")
+    assert events_of(reply({"content": "a\x00b"}))[1] == Text("a\x00b")
+
+
+# --- Streams --------------------------------------------------------------------------------------------------------
+
+
+def frames(*payloads: dict[str, Any] | bytes, hides_usage: bool = True) -> list[Frame]:
+    reader = ChunkReader(endpoint=ENDPOINT, hides_usage=hides_usage)
+    found = []
+    for payload in payloads:
+        data = payload if isinstance(payload, bytes) else orjson.dumps(payload)
+        frame = reader.read(ServerEvent("", data, b"data: " + data + b"\n\n"))
+        if frame is not None:
+            found.append(frame)
+    return found
+
+
+def delta(reason: str | None = None, index: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"id": "r-1", "model": "m", "choices": [{"index": index, "delta": fields, "finish_reason": reason}]}
+
+
+def stream_events(*payloads: dict[str, Any] | bytes) -> list[Event]:
+    return [event for frame in frames(*payloads) for event in frame.events if not isinstance(event, Started)]
+
+
+def test_a_stream() -> None:
+    usage = {"id": "r-1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    found = frames(delta(role="assistant", content=""), delta(content="Hi"), delta("stop"), usage, b"[DONE]")
+    assert [frame.events for frame in found] == [
+        (Started("r-1", "m"),),
+        (Text("Hi"),),
+        (Stopped(StopReason.END),),
+        (UsageReported(Usage(3, 2)),),
+        (),
+    ]
+    assert [frame.hidden for frame in found] == [False, False, False, True, False]
+    assert found[-1].raw == b"data: [DONE]\n\n"
+
+
+def test_usage_is_hidden_only_where_it_was_not_asked_for_and_stands_alone() -> None:
+    block = {"prompt_tokens": 3, "completion_tokens": 2}
+    alone: dict[str, Any] = {"choices": [], "usage": block}
+    (frame,) = frames(alone, hides_usage=False)
+    assert not frame.hidden
+    for choices in ([], None):
+        (frame,) = frames({"choices": choices, "usage": block})
+        assert frame.hidden
+    (frame,) = frames(delta("stop") | {"usage": block})
+    assert not frame.hidden
+    assert frame.events[-1] == UsageReported(Usage(3, 2))
+    (frame,) = frames({"choices": [], "prompt_filter_results": []})
+    assert not frame.hidden
+
+
+def test_usage_is_read_from_any_frame() -> None:
+    block = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    preview = {"choices": [], "usage": {"completion_tokens": 4}}
+    found = stream_events(
+        preview,
+        delta(content="x"),
+        {"choices": [{"index": 0, "delta": {}}], "usage": block},
+        delta("stop") | {"usage": None},
+    )
+    assert [event.usage.output for event in found if isinstance(event, UsageReported)] == [4, 5]
+
+
+@pytest.mark.parametrize("data", [b": keepalive", b"", b"  ", b'{"type":"keepalive"}', b'{"type":"ping"}'])
+def test_keep_alives_are_dropped(data: bytes) -> None:
+    assert frames(data) == []
+
+
+def tool(
+    index: int | None, call_id: str | None = None, name: str | None = None, arguments: str | None = None
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"function": {"name": name, "arguments": arguments}}
+    return entry | ({} if index is None else {"index": index}) | ({} if call_id is None else {"id": call_id})
+
+
+def merged(*deltas: list[dict[str, Any]]) -> dict[int, tuple[str, str, str]]:
+    calls: dict[int, tuple[str, str, str]] = {}
+    for event in stream_events(*(delta(tool_calls=entries) for entries in deltas)):
+        if isinstance(event, ToolCallStarted):
+            assert event.index not in calls
+            calls[event.index] = (event.call_id, event.name, "")
+        elif isinstance(event, ToolArguments):
+            call_id, name, arguments = calls[event.index]
+            calls[event.index] = (call_id, name, arguments + event.fragment)
+    return calls
+
+
+EXPECTED = {0: ("a", "f", '{"x":1}'), 1: ("b", "g", "{}")}
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[tool(0, "a", "f", '{"x"')], [tool(1, "b", "g", "{}")], [tool(0, None, None, ":1}")]],
+        [[tool(0, "a", "f", ""), tool(0, None, None, '{"x":1}')], [tool(1, "b", "g", "{}")]],
+        [[tool(0, "a", "f", '{"x":1}')], [tool(0, "b", "g", "{}")]],
+        [[tool(0, "a", "f", '{"x"')], [tool(0, "a", None, ":1}")], [tool(1, "b", "g", "{}")]],
+        [[tool(0, "a", "f", '{"x"'), tool(1, "b", "g")], [tool(0, "a", "f", ":1}"), tool(1, "b", "g", "{}")]],
+        [[tool(None, "a", "f", '{"x"')], [tool(None, None, None, ":1}")], [tool(None, "b", "g", "{}")]],
+        [[tool(0, "a")], [tool(0, None, "f")], [tool(0, None, None, '{"x":1}')], [tool(1, "b", "g", "{}")]],
+        [[tool(0, "a", "f", '{"x"')], [tool(0, "b", "g", "{}")], [tool(0, "a", None, ":1}")]],
+    ],
+    ids=[
+        "interleaved", "two-entries-of-one-call", "all-index-0", "id-repeated", "all-repeated", "no-index",
+        "name-late", "all-index-0-interleaved",
+    ],
+)  # fmt: skip
+def test_tool_calls_are_merged(deltas: list[list[dict[str, Any]]]) -> None:
+    assert merged(*deltas) == EXPECTED
+
+
+def test_tool_calls_of_several_choices_are_told_apart() -> None:
+    found = stream_events(
+        delta(index=0, tool_calls=[tool(0, "a", "f", "1")]), delta(index=1, tool_calls=[tool(0, "b", "g", "2")])
+    )
+    assert [event.call_id for event in found if isinstance(event, ToolCallStarted)] == ["a", "b"]
+
+
+def test_a_refusal_in_pieces() -> None:
+    found = stream_events(delta(refusal="I "), delta(refusal="cannot."), delta("stop"))
+    assert found == [Text("I "), Text("cannot."), Stopped(StopReason.REFUSAL)]
+    assert stream_events(delta(content="x"), delta("content_filter"))[-1] == Stopped(StopReason.REFUSAL)
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind"),
+    [
+        (b'{"error":{"message":"quota","code":"insufficient_quota"},"choices":[]}', FailureKind.QUOTA_EXHAUSTED),
+        (b'{"error":{"code":502},"choices":[{"delta":{},"finish_reason":"error"}]}', FailureKind.TRANSIENT),
+        (b'{"object":"error","message":"x","type":"BadRequestError","code":400}', FailureKind.INVALID_REQUEST),
+        (b'{"choices":[{"delta":{},"finish_reason":"error"}]}', FailureKind.TRANSIENT),
+        (b'{"choices":[{"error":{"code":429}}]}', FailureKind.RATE_LIMITED),
+        (b"not json", FailureKind.UNREADABLE),
+        (b"[]", FailureKind.UNREADABLE),
+        (b"7", FailureKind.UNREADABLE),
+        (b'{"choices":7}', FailureKind.UNREADABLE),
+        (b'{"choices":[7]}', FailureKind.UNREADABLE),
+        (b"[DONE]", FailureKind.UNREADABLE),
+    ],
+)
+def test_frames_that_fail(payload: bytes, kind: FailureKind) -> None:
+    with pytest.raises(CallFailed) as caught:
+        frames(payload)
+    assert caught.value.failure.kind is kind
+
+
+def test_an_error_event_needs_no_wrapper() -> None:
+    reader = ChunkReader(endpoint=ENDPOINT, hides_usage=True)
+    with pytest.raises(CallFailed) as caught:
+        reader.read(ServerEvent("error", b'{"message":"x","type":"overloaded_error"}', b""))
+    assert caught.value.failure.kind is FailureKind.TRANSIENT
+
+
+@given(JSON, JSON, JSON)
+def test_no_chunk_breaks_the_reading(content: Any, entry: Any, other: Any) -> None:
+    fields = {
+        "content": content,
+        "tool_calls": [entry, {"index": other, "id": content, "function": entry}],
+        "reasoning": other,
+    }
+    for payload in (delta(**fields), {"choices": content}, {"choices": [entry]}, {"id": other, "usage": content}):
+        try:
+            frames(payload)
+        except CallFailed as failed:
+            assert failed.failure.kind in FailureKind
+
+
+def test_originals_of_no_protocol_are_refused() -> None:
+    original = Original(Protocol.OPENAI_CHAT, b"{}", {}, canonical=True)
+    assert request_body(CallRequest("x", (), original=original), model_id="m", stream=False) == b'{"model":"m"}'
