@@ -20,7 +20,7 @@ from governance.demo.cast import SOURCE
 from governance.demo.draws import Draw, drawn, facts_of, mirrored
 from governance.demo.habits import HABITS, Habit
 from governance.demo.profiles import profile_of
-from governance.demo.world import SEED, Choice, Choices, World
+from governance.demo.world import BAD_BURST, SEED, Choice, Choices, World
 from routing.core.calls import Coverage
 from routing.core.failures import FAILURES, FailureKind, Retry
 from routing.core.plan import Step
@@ -83,6 +83,9 @@ def _calls_of_hour(index: int, hour: datetime, choices: Choices) -> Iterator[lis
     expected = habit.expected(hour)
     if profile_of(habit.usually, habit.operation).stated:
         expected /= 2  # they come in twos
+    usual = choices.world.snapshot.catalogue.by_identifier.get(habit.usually)
+    if usual is not None and choices.world.is_bad(usual.provider.identifier, hour):
+        expected *= BAD_BURST
     for _ in range(math.floor(expected) + (rng.random() < expected % 1)):
         yield _Asking(habit, hour + rng.random() * _HOUR, choices, rng).calls()
 

@@ -14,7 +14,7 @@ from typing import Any
 from governance.demo.cast import DEEP, MODELS, PROVIDERS, SWIFT
 from routing.core.vocabulary import Operation
 
-GATEWAY_MS = 8.0
+GATEWAY_MS = 5.0
 """What a call takes beside the provider's time, roughly: the two hops and the gateway. A stated latency is that of
 the whole call."""
 

@@ -27,9 +27,14 @@ SEED = "signalbox-demo"
 """What every draw of the demo begins with."""
 
 BAD_PROVIDER = "borealis-eu"
-BAD_DAYS_AGO, BAD_HOUR = 5, 14
-"""The hour (UTC), so many days before the demo was first started, in which the provider failed most calls."""
+BAD_HOUR = 14
+"""The hour (UTC) in which the provider failed most calls, on a weekday some five days before the first start."""
+BAD_BURST = 4.0
+"""How many times more is asked of it in that hour, since people try again."""
+
 _BAD_RATE = 0.75
+_BAD_DAYS_AGO = 5
+_NOTICED_MINUTE = 40  # of the bad hour: from then on its health is known, and decisions avoid it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,14 @@ class World:
 
     def is_bad(self, provider: str, moment: datetime) -> bool:
         """Whether it was the provider's bad hour."""
-        day = (self.started - timedelta(days=BAD_DAYS_AGO)).astimezone(UTC).date()
-        return provider == BAD_PROVIDER and (moment.date(), moment.hour) == (day, BAD_HOUR)
+        if provider != BAD_PROVIDER or moment.hour != BAD_HOUR:
+            return False
+        day = (self.started - timedelta(days=_BAD_DAYS_AGO)).astimezone(UTC).date()
+        return moment.date() == day - timedelta(days=max(0, day.weekday() - 4))
+
+    def is_known_as_bad(self, provider: str, moment: datetime) -> bool:
+        """Whether enough calls had failed for health to show it."""
+        return moment.minute >= _NOTICED_MINUTE and self.is_bad(provider, moment)
 
     def fault_rate(self, provider: str, moment: datetime) -> float:
         """The share of first requests that met a fault of the provider."""
@@ -81,7 +92,7 @@ class Choices:
             return None
         prices = [price_at(model.prices, moment) for model in snapshot.catalogue.models]
         in_force = tuple(None if price is None else price.valid_from for price in prices)
-        bad = self.world.is_bad(BAD_PROVIDER, moment)
+        bad = self.world.is_known_as_bad(BAD_PROVIDER, moment)
         key = (habit.configuration, habit.operation, moment.date(), bad, in_force)
         if key not in self._made:
             self._made[key] = self._make(habit, moment)
@@ -136,7 +147,7 @@ def _figures(world: World, moment: datetime) -> Figures:
         models = [model for model in snapshot.catalogue.models if model.provider.adapter_type == adapter_type]
         samples, latency = rng.randint(14, 32), rng.uniform(0.9, 1.1)
         successes = samples - rng.choice((0, 0, 0, 1))
-        if any(world.is_bad(model.provider.identifier, moment) for model in models):
+        if any(world.is_known_as_bad(model.provider.identifier, moment) for model in models):
             successes = round(samples * (1 - _BAD_RATE))
         mean = profile_of(models[0].identifier, Operation.CHAT).latency_ms * latency
         health[adapter_type] = HealthFigure(samples, successes, round(mean, 1))

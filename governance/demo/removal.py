@@ -1,0 +1,105 @@
+"""Takes the demo out of a database again: every row that is marked as its own.
+
+Catalogue records are otherwise retired and never deleted, because rows name them and a name must not be used again.
+This is the documented exception: the rows that name the demo's records are the demo's too, and go with them. So the
+deletions below go past the refusals of those records, and raise the versions themselves.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import models, transaction
+from django.db.models import ProtectedError, Q, QuerySet
+
+from governance.demo.cast import SOURCE
+from governance.demo.operator import EMAIL
+from governance.models import AccessKey, AccessVersion, Application
+from routing.models import CatalogueVersion, Configuration, EvaluationResult, LanguageModel, Provider
+from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+
+_BATCH = 1000
+
+RECORDS: tuple[type[models.Model], ...] = (
+    AccessKey,
+    Application,
+    Configuration,  # with its list and its fallback chain
+    EvaluationResult,
+    LanguageModel,  # with its prices
+    Provider,
+)
+"""Records with a ``source``, in an order in which nothing is still named when it goes."""
+
+ROWS: tuple[type[models.Model], ...] = (Call, UsageDay)
+"""Rows with a ``source``."""
+
+
+class RemovalBlocked(Exception):
+    """Records that are not the demo's refer to records that are."""
+
+
+def remove_demo() -> dict[str, int]:
+    """Remove everything of the demo; gives how many rows of each kind went.
+
+    Rows go in batches, then the records in one transaction. Interrupted, it can be run again.
+
+    Raises:
+        RemovalBlocked: somebody else's records refer to the demo's; nothing but rows was removed.
+    """
+    removed = {"calls": _remove_calls(), "usage days": _remove_usage()}
+    try:
+        with transaction.atomic():
+            CatalogueVersion.bump()
+            AccessVersion.bump()
+            for kind in RECORDS:
+                removed[str(kind._meta.verbose_name_plural)] = _delete(_marked(kind))
+            removed["operators"] = _delete(QuerySet(User).filter(email=EMAIL))
+    except ProtectedError as error:
+        named = "; ".join(sorted({f"{each._meta.verbose_name} {each}" for each in error.protected_objects}))
+        raise RemovalBlocked(
+            f"records that are not the demo's refer to it: {named}. Change or remove them, then try again"
+        ) from error
+    return removed
+
+
+def _marked(kind: type[models.Model]) -> QuerySet[Any]:
+    """The demo's records of a kind, by a plain query that knows no refusals."""
+    return QuerySet(kind).filter(source=SOURCE)
+
+
+def _delete(records: QuerySet[Any]) -> int:
+    """Delete records with what hangs on them; gives the number of the records themselves."""
+    _, by_kind = records.delete()
+    return by_kind.get(records.model._meta.label, 0)
+
+
+def _key_ids() -> list[str]:
+    return [str(pk) for pk in QuerySet(AccessKey).filter(source=SOURCE).values_list("pk", flat=True)]
+
+
+def _remove_calls() -> int:
+    """Calls marked as the demo's, or made with its keys; decisions go with the last call that pointed to them."""
+    calls: QuerySet[Call] = QuerySet(Call).filter(Q(source=SOURCE) | Q(key__in=_key_ids()))
+    removed = 0
+    for ids in _batches(calls):
+        with transaction.atomic():
+            decisions = set(
+                QuerySet(Call).filter(pk__in=ids).exclude(decision=None).order_by().values_list("decision", flat=True)
+            )
+            QuerySet(Attempt).filter(call__in=ids).delete()
+            removed += _delete(QuerySet(Call).filter(pk__in=ids))
+            QuerySet(DecisionRecord).filter(pk__in=decisions, calls=None).delete()
+    return removed
+
+
+def _remove_usage() -> int:
+    removed = 0
+    for ids in _batches(QuerySet(UsageDay).filter(Q(source=SOURCE) | Q(key__in=_key_ids()))):
+        removed += _delete(QuerySet(UsageDay).filter(pk__in=ids))
+    return removed
+
+
+def _batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Primary keys of rows that are about to be deleted, a batch at a time."""
+    while ids := list(rows.order_by().values_list("pk", flat=True)[:_BATCH]):
+        yield ids
