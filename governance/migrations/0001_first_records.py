@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
             ],
             options={
+                'verbose_name': 'setting',
                 'ordering': ['key'],
             },
         ),

@@ -22,6 +22,7 @@ class SettingValue(VersionedRecord):
 
     class Meta:
         ordering: ClassVar = ["key"]
+        verbose_name = "setting"
 
     def __str__(self) -> str:
         return self.key

@@ -1,0 +1,378 @@
+"""What happened: calls with their attempts and decisions, and usage by day. To look at; nothing is changed here.
+
+The list of calls stays fast however many there are: its filters offer what the catalogue knows and never ask the
+calls themselves, the order is that of an index, and rows are counted only as far as pages are offered.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.contrib.admin import SimpleListFilter
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import cached_property
+
+from governance.admin.decision_table import decision_table
+from governance.admin.fields import ABSENT, spell_cost
+from governance.admin.generic import Paginator
+from governance.admin.records import ReadOnlyAdmin
+from governance.models import Application
+from routing.core.failures import FAILURES, FailureKind
+from routing.core.vocabulary import LABELS, Operation
+from routing.models import Configuration, LanguageModel, NamedRecord, Provider
+from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+
+MOST_COUNTED = 10_000
+"""Rows that are counted and can be paged to. Whoever looks for an older one filters or searches."""
+
+
+class BoundedPaginator(Paginator):
+    """Counts no further than it offers pages for: counting ten million rows takes longer than showing fifty."""
+
+    @cached_property
+    def count(self) -> int:
+        rows: Any = self.object_list
+        return int(rows.order_by()[:MOST_COUNTED].count())
+
+
+class CatalogueFilter(SimpleListFilter):
+    """Filters a column of identifiers by those that records have, so that the calls are not asked for theirs."""
+
+    records: type[NamedRecord]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        identifiers = self.records._default_manager.order_by("identifier").values_list("identifier", flat=True)
+        return [(each, each) for each in identifiers]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(**{self.column: value})
+
+    @property
+    def column(self) -> str:
+        """The column to filter."""
+        return str(self.parameter_name)
+
+
+class ApplicationFilter(CatalogueFilter):
+    title = "application"
+    parameter_name = "application"
+    records = Application
+
+
+class RequestedFilter(CatalogueFilter):
+    title = "configuration asked for"
+    parameter_name = "requested"
+    records = Configuration
+
+
+class ConfigurationFilter(CatalogueFilter):
+    title = "configuration"
+    parameter_name = "configuration"
+    records = Configuration
+
+
+class ServedProviderFilter(CatalogueFilter):
+    title = "provider that served"
+    parameter_name = "served_provider"
+    records = Provider
+
+
+class ServedModelFilter(CatalogueFilter):
+    title = "model that served"
+    parameter_name = "served_model"
+    records = LanguageModel
+
+
+class ProviderFilter(CatalogueFilter):
+    title = "provider"
+    parameter_name = "provider"
+    records = Provider
+
+
+class ModelFilter(CatalogueFilter):
+    title = "model"
+    parameter_name = "model"
+    records = LanguageModel
+
+
+class OutcomeFilter(SimpleListFilter):
+    """Served, failed, or failed in one way."""
+
+    title = "outcome"
+    parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        kinds = [(each.value, FAILURES[each].label) for each in FailureKind]
+        return [("served", "Served"), ("failed", "Failed"), *kinds]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case None:
+                return queryset
+            case "served":
+                return queryset.filter(success=True)
+            case "failed":
+                return queryset.filter(success=False)
+            case kind:
+                return queryset.filter(failure_kind=kind)
+
+
+class OperationFilter(SimpleListFilter):
+    """What kind of answer was asked for."""
+
+    title = "operation"
+    parameter_name = "operation"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(each.value, LABELS[each]) for each in Operation]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset if value is None else queryset.filter(operation=value)
+
+
+def outcome_words(failure_kind: str) -> str:
+    """A failure kind in words; the kind itself where this version knows no words for it."""
+    if not failure_kind:
+        return "served"
+    try:
+        return FAILURES[FailureKind(failure_kind)].label
+    except ValueError:
+        return failure_kind
+
+
+def call_id(text: str) -> UUID | None:
+    """The call that a search names; ``None`` if it is no id."""
+    try:
+        return UUID(text.strip())
+    except ValueError:
+        return None
+
+
+class SearchedByBeginning(ReadOnlyAdmin):
+    """Finds one row by a call's id, and many by the beginning of an identifier."""
+
+    id_column = "pk"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        identifier = call_id(term)
+        if identifier is not None:
+            return queryset.filter(**{self.id_column: identifier}), False
+        beginnings = Q()
+        for column in self.get_search_fields(request):
+            beginnings |= Q(**{f"{column}__startswith": term})
+        return queryset.filter(beginnings), False
+
+
+@admin.register(Call)
+class CallAdmin(SearchedByBeginning):
+    """Calls."""
+
+    change_form_template = "admin/telemetry/call/change_form.html"
+    paginator = BoundedPaginator
+    ordering = ("-started_at",)
+    list_display = (
+        "started_at", "requested", "application", "operation", "route", "outcome", "took", "tokens", "cost",
+        "policy_mode",
+    )  # fmt: skip
+    list_filter = (
+        "started_at", OutcomeFilter, OperationFilter, ApplicationFilter, RequestedFilter, ServedProviderFilter,
+        ServedModelFilter,
+    )  # fmt: skip
+    search_fields = ("application", "requested", "served_configuration", "served_provider", "served_model")
+    search_help_text = (
+        "A call's id, or the beginning of an application's, configuration's, provider's or model's identifier. "
+        f"Pages reach back {MOST_COUNTED:,} calls; filter or search for older ones."
+    )
+    fieldsets = (
+        (None, {"fields": (("id", "started_at"), ("outcome", "took", "cost"), ("failure_kind", "error_class"))}),
+        (
+            "Asked",
+            {
+                "fields": (
+                    ("requested", "operation", "streamed"),
+                    ("application", "user"),
+                    ("key", "source"),
+                )
+            },
+        ),
+        (
+            "Sent to and served by",
+            {
+                "fields": (
+                    ("first_provider", "first_adapter_type", "first_model", "first_model_id"),
+                    ("served_configuration", "served_provider", "served_adapter_type"),
+                    ("served_model", "served_model_id", "response_model"),
+                    ("fallback_attempts", "retries", "requests_sent", "cache_hit"),
+                )
+            },
+        ),
+        (
+            "Time",
+            {"fields": (("latency_ms", "first_token_ms"),)},
+        ),
+        (
+            "Tokens, as the provider reported them",
+            {
+                "fields": (
+                    "usage_coverage",
+                    ("actual_input_tokens", "actual_cache_read_tokens", "actual_cache_write_tokens"),
+                    ("actual_output_tokens", "actual_reasoning_tokens"),
+                )
+            },
+        ),
+        (
+            "Size of the request",
+            {
+                "fields": (
+                    ("facts_messages", "facts_turns", "facts_tools", "facts_shape"),
+                    ("facts_payload_bytes", "facts_token_estimate", "context_percent", "complexity_score"),
+                ),
+                "classes": ("collapse",),
+            },
+        ),
+        (
+            "What decided",
+            {
+                "fields": (
+                    ("policy_mode", "candidates", "preference"),
+                    ("rejection_reasons",),
+                    ("signals", "decision"),
+                )
+            },
+        ),
+    )
+
+    @admin.display(description="route")
+    def route(self, call: Call) -> str:
+        return f"{call.served_provider}/{call.served_model}" if call.served_model else ABSENT
+
+    @admin.display(description="outcome")
+    def outcome(self, call: Call) -> str:
+        if not call.success:
+            return outcome_words(call.failure_kind or "failed")
+        rescued = f", after {call.fallback_attempts} other route(s)" if call.fallback_attempts else ""
+        return f"served{' from the cache' if call.cache_hit else ''}{rescued}"
+
+    @admin.display(description="took")
+    def took(self, call: Call) -> str:
+        return f"{call.latency_ms:,.0f} ms"
+
+    @admin.display(description="tokens in / out")
+    def tokens(self, call: Call) -> str:
+        if call.actual_input_tokens is None or call.actual_output_tokens is None:
+            return ABSENT
+        cached = (call.actual_cache_read_tokens or 0) + (call.actual_cache_write_tokens or 0)
+        return f"{call.actual_input_tokens + cached:,} / {call.actual_output_tokens:,}"
+
+    @admin.display(description="cost")
+    def cost(self, call: Call) -> str:
+        return spell_cost(call.actual_cost_nanos, call.cost_currency)
+
+    @admin.display(description="signals that moved it")
+    def signals(self, call: Call) -> str:
+        moved = {
+            "quality": call.routing_signal_quality,
+            "health": call.routing_signal_health,
+            "list price": call.routing_signal_cost,
+            "latency": call.routing_signal_latency,
+            "cost of a call": call.routing_signal_call_cost,
+        }
+        return ", ".join(name for name, used in moved.items() if used) or "none"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        call = self.get_object(request, object_id)
+        context = {} if call is None else self.explanation(call)
+        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+    def explanation(self, call: Call) -> dict[str, Any]:
+        """What the page shows besides the row: attempts, and why this model."""
+        attempts = [
+            {
+                "row": each,
+                "outcome": outcome_words(each.failure_kind),
+                "cost": spell_cost(each.cost_nanos, each.cost_currency),
+            }
+            for each in call.attempts.all()
+        ]
+        record = call.decision
+        return {
+            "attempts": attempts,
+            "decision": None if record is None else decision_table(record.document),
+            "decision_recorded": record is not None,
+            "served_route": self.route(call),
+        }
+
+
+@admin.register(Attempt)
+class AttemptAdmin(SearchedByBeginning):
+    """Attempts."""
+
+    id_column = "call"
+    paginator = BoundedPaginator
+    ordering = ("-pk",)
+    list_display = ("call", "index", "provider", "model", "started_at", "outcome", "latency_ms", "cost")
+    list_display_links = ("index",)
+    list_filter = ("started_at", ProviderFilter, ModelFilter)
+    search_fields = ("provider", "model", "configuration")
+    search_help_text = "A call's id, or the beginning of a provider's, model's or configuration's identifier."
+    list_select_related = ("call",)
+
+    @admin.display(description="outcome")
+    def outcome(self, attempt: Attempt) -> str:
+        return outcome_words(attempt.failure_kind)
+
+    @admin.display(description="cost")
+    def cost(self, attempt: Attempt) -> str:
+        return spell_cost(attempt.cost_nanos, attempt.cost_currency)
+
+
+@admin.register(DecisionRecord)
+class DecisionRecordAdmin(ReadOnlyAdmin):
+    """Decisions, each stored once however many calls it decided."""
+
+    change_form_template = "admin/telemetry/decisionrecord/change_form.html"
+    paginator = BoundedPaginator
+    ordering = ("-pk",)
+    list_display = ("digest", "created_at")
+    fields = ("digest", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DecisionRecord]:
+        return super().get_queryset(request).defer("document")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        record: DecisionRecord | None = self.get_object(request, object_id)
+        context = {"decision": None if record is None else decision_table(record.document), "decision_recorded": True}
+        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+
+
+@admin.register(UsageDay)
+class UsageDayAdmin(SearchedByBeginning):
+    """Usage by day."""
+
+    paginator = BoundedPaginator
+    ordering = ("-day",)
+    list_display = (
+        "day", "application", "configuration", "provider", "model", "operation", "requests", "failures",
+        "input_tokens", "output_tokens", "cost", "unpriced_requests",
+    )  # fmt: skip
+    list_filter = (
+        "day", ApplicationFilter, ConfigurationFilter, ProviderFilter, ModelFilter, OperationFilter,
+    )  # fmt: skip
+    search_fields = ("application", "configuration", "provider", "model", "user", "source")
+    search_help_text = "The beginning of an identifier, a user or a source."
+
+    @admin.display(description="cost")
+    def cost(self, usage: UsageDay) -> str:
+        return spell_cost(usage.cost_nanos, usage.currency)

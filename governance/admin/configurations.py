@@ -1,0 +1,208 @@
+"""Configurations: the names applications ask for, and how each arrives at a model."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest
+
+from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, words_field
+from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from routing.core.policy import PolicyMode
+from routing.core.vocabulary import LABELS, ListedOrder, Selection
+from routing.models import Configuration, FallbackLink, ListedModel
+from routing.providers.registry import ADAPTER_TYPES
+
+
+class ConfigurationForm(ModelForm):
+    """A configuration with a fixed model that is not retired."""
+
+    class Meta:
+        model = Configuration
+        fields = "__all__"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "fixed_model" in self.fields:
+            offer_in_service(self.fields["fixed_model"], current=self.instance.fixed_model_id)
+        if "adapter_types" in self.fields:
+            known = [(kind.name, f"{kind.label} ({kind.name})") for kind in ADAPTER_TYPES.values()]
+            stored = [(each, f"{each} (unknown)") for each in self.instance.adapter_types if each not in ADAPTER_TYPES]
+            self.fields["adapter_types"].choices = [*known, *stored]  # type: ignore[attr-defined]
+
+
+class ListedModelForm(ModelForm):
+    """A place in the list, for a model that is not retired."""
+
+    class Meta:
+        model = ListedModel
+        fields = ("model", "position")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "model" in self.fields:
+            offer_in_service(self.fields["model"], current=self.instance.model_id)
+
+
+class FallbackLinkForm(ModelForm):
+    """A place in the chain, for a configuration that is not retired."""
+
+    class Meta:
+        model = FallbackLink
+        fields = ("fallback", "position")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "fallback" in self.fields:
+            offer_in_service(self.fields["fallback"], current=self.instance.fallback_id)
+
+
+class ListedModelFormSet(InlineFormSet):
+    """The list of a listed configuration."""
+
+    def clean(self) -> None:
+        super().clean()
+        if self.instance.selection == Selection.LISTED and not list(_kept(self, "model")):
+            raise ValidationError("A listed selection reaches for the models it lists: list at least one.")
+
+
+class FallbackFormSet(InlineFormSet):
+    """The fallback chain of a configuration; together the chains of all configurations have no circle."""
+
+    def clean(self) -> None:
+        super().clean()
+        if self.instance.pk is None:
+            return  # nothing can fall back to what does not exist yet
+        following: dict[int, list[int]] = {}
+        names: dict[int, str] = {self.instance.pk: self.instance.identifier}
+        links = FallbackLink.objects.exclude(configuration=self.instance).order_by("position", "pk")
+        for link in links.values_list("configuration_id", "fallback_id", "fallback__identifier"):
+            following.setdefault(link[0], []).append(link[1])
+            names[link[1]] = link[2]
+        for form in _kept(self, "fallback"):
+            fallback: Configuration = form.cleaned_data["fallback"]
+            way = None if fallback.pk == self.instance.pk else _way(fallback.pk, self.instance.pk, following)
+            if way is not None:
+                names[fallback.pk] = fallback.identifier
+                circle = " → ".join([self.instance.identifier, *(names[each] for each in way)])
+                form.add_error("fallback", f"This would close a circle: {circle}.")
+
+
+def _kept(formset: InlineFormSet, field: str) -> Iterator[ModelForm]:
+    """The forms of a formset that name something and are not marked for removal."""
+    for form in formset.forms:
+        cleaned = getattr(form, "cleaned_data", {})
+        if cleaned.get(field) is not None and not cleaned.get("DELETE"):
+            yield form
+
+
+def _way(start: int, end: int, following: dict[int, list[int]]) -> list[int] | None:
+    """The steps from one configuration to another along fallbacks, both included; ``None`` if there is no way."""
+    ways = [[start]]
+    seen = {start}
+    while ways:
+        way = ways.pop()
+        if way[-1] == end:
+            return way
+        for step in following.get(way[-1], []):
+            if step not in seen:
+                seen.add(step)
+                ways.append([*way, step])
+    return None
+
+
+class ListedModelInline(TabularInline):
+    """The listed models."""
+
+    model = ListedModel
+    form = ListedModelForm
+    formset = ListedModelFormSet
+    extra = 2
+    verbose_name = "listed model"
+    verbose_name_plural = "listed models (for a listed selection; lower positions first)"
+
+
+class FallbackInline(TabularInline):
+    """The fallback chain."""
+
+    model = FallbackLink
+    form = FallbackLinkForm
+    formset = FallbackFormSet
+    fk_name = "configuration"
+    extra = 2
+    verbose_name = "fallback configuration"
+    verbose_name_plural = "fallback configurations (asked when none of the above could answer; lower positions first)"
+
+
+@admin.register(Configuration)
+class ConfigurationAdmin(NamedRecordAdmin):
+    """Configurations."""
+
+    form = ConfigurationForm
+    inlines = (ListedModelInline, FallbackInline)
+    list_display = ("identifier", "name", "selection", "models", "falls_back_to", "is_active")
+    list_filter = (InServiceFilter, "is_active", "selection", "policy_mode")
+    fieldsets = (
+        (None, {"fields": ("name", "identifier", "description", "is_active")}),
+        ("How it arrives at a model", {"fields": ("selection", "plan_limit")}),
+        ("Fixed: the one model", {"fields": ("fixed_model",)}),
+        ("Listed: which of the models below goes first", {"fields": ("listed_order",)}),
+        (
+            "Criteria: what every candidate must meet, and what ranks them",
+            {
+                "fields": (
+                    "policy_mode",
+                    "capabilities",
+                    "adapter_types",
+                    "min_context_length",
+                    "max_input_rate",
+                    "prefer_lowest_cost",
+                )
+            },
+        ),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Configuration]:
+        return (
+            super()
+            .get_queryset(request)
+            .select_related("fixed_model")
+            .prefetch_related(
+                Prefetch("listed_models", ListedModel.objects.select_related("model")),
+                Prefetch("fallback_links", FallbackLink.objects.select_related("fallback")),
+            )
+        )
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "capabilities":
+            return words_field(db_field, capability_choices())
+        if db_field.name == "adapter_types":
+            return words_field(db_field, [])  # the form knows what is stored and adds the choices
+        if db_field.name == "max_input_rate":
+            return rate_field(
+                db_field,
+                help_text="For criteria: the most that a million prompt tokens may cost, such as 2.50, in the "
+                "currency of routing. Unpriced models pass. Empty or 0 for no limit.",
+            )
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    @admin.display(description="models")
+    def models(self, configuration: Configuration) -> str:
+        match configuration.selection:
+            case Selection.FIXED:
+                fixed = configuration.fixed_model
+                return "none" if fixed is None else fixed.identifier
+            case Selection.LISTED:
+                names = ", ".join(link.model.identifier for link in configuration.listed_models.all()) or "none"
+                order = ListedOrder(configuration.listed_order)
+                return names if order is ListedOrder.AS_LISTED else f"{names} ({LABELS[order].lower()})"
+        asked = capability_words(configuration.capabilities)
+        mode = PolicyMode.read(configuration.policy_mode).value if configuration.policy_mode else "installation's mode"
+        return f"any that meets the criteria{f' ({asked})' if asked else ''}, {mode}"
+
+    @admin.display(description="falls back to")
+    def falls_back_to(self, configuration: Configuration) -> str:
+        return ", ".join(link.fallback.identifier for link in configuration.fallback_links.all()) or ABSENT

@@ -1,0 +1,105 @@
+"""Form fields for what rows hold in a shape that people do not type: rates in nano-units, lists of words."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from governance.admin.generic import Column
+from routing.core.money import MoneyError, format_nanos, parse_nanos
+from routing.core.vocabulary import LABELS, Capability
+
+ABSENT = "—"
+"""What pages show where there is no figure."""
+
+_DECIMAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)", re.ASCII)
+
+
+def spell_rate(nanos: int) -> str:
+    """Nano-units as people write prices: at least two decimals, and as many as there are."""
+    whole, _, decimals = format_nanos(nanos).partition(".")
+    return f"{whole}.{decimals:0<2}"
+
+
+def spell_cost(nanos: int | None, currency: str) -> str:
+    """A cost with its currency, exactly; a dash where there is none, since an absence is not zero."""
+    return ABSENT if nanos is None else f"{format_nanos(nanos)} {currency}"
+
+
+class RateField(forms.Field):
+    """A decimal per million tokens in the form, whole nano-units in the row. Nothing is rounded."""
+
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "size": 14, "autocomplete": "off"})
+    default_error_messages = {  # noqa: RUF012 (Django merges it up the classes)
+        "invalid": "Write a price per million tokens in digits with a decimal point, such as 2.50.",
+        "comma": "Write a point before the decimals, and nothing between thousands, such as 1250.50.",
+        "negative": "A price cannot be negative.",
+        "places": "At most nine decimals are kept: a billionth is the smallest part of a price.",
+        "large": "This is more than can be stored.",
+    }
+
+    def prepare_value(self, value: Any) -> Any:
+        return spell_rate(value) if isinstance(value, int) else value
+
+    def to_python(self, value: Any) -> int | None:
+        text = "" if value is None else str(value).strip()
+        if not text:
+            return None
+        if text.startswith("-") and _DECIMAL.fullmatch(text[1:]):
+            raise self._refusal("negative")
+        if not _DECIMAL.fullmatch(text):
+            raise self._refusal("comma" if re.fullmatch(r"[0-9.,' ]+", text) else "invalid")
+        if len(text.partition(".")[2].rstrip("0")) > 9:
+            raise self._refusal("places")
+        try:
+            return parse_nanos(text)
+        except MoneyError:
+            raise self._refusal("large") from None
+
+    def _refusal(self, code: str) -> ValidationError:
+        return ValidationError(self.error_messages[code], code=code)
+
+
+def rate_field(field: Column, *, help_text: str | None = None) -> RateField:
+    """The form field of a column of nano-units."""
+    label = str(field.verbose_name)
+    return RateField(
+        label=label[:1].upper() + label[1:],
+        required=not field.blank,
+        help_text=str(field.help_text) if help_text is None else help_text,
+    )
+
+
+class WordsField(forms.MultipleChoiceField):
+    """A list of known words, each a checkbox, kept in the order in which they are offered."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def clean(self, value: Any) -> list[str]:
+        chosen = set(super().clean(value))
+        offered: Any = self.choices
+        return [word for word, _ in offered if word in chosen]
+
+
+def words_field(field: Column, choices: Iterable[tuple[str, str]], *, help_text: str | None = None) -> WordsField:
+    """The form field of a column that holds a list of words."""
+    label = str(field.verbose_name)
+    return WordsField(
+        label=label[:1].upper() + label[1:],
+        choices=list(choices),
+        required=False,
+        help_text=str(field.help_text) if help_text is None else help_text,
+    )
+
+
+def capability_choices() -> list[tuple[str, str]]:
+    """Every capability with its words."""
+    return [(each.value, LABELS[each]) for each in Capability]
+
+
+def capability_words(stored: Iterable[str]) -> str:
+    """Stored capabilities in words."""
+    labels = dict(capability_choices())
+    return ", ".join(labels.get(each, each) for each in stored)

@@ -1,0 +1,132 @@
+"""Language models, with their dated prices. Prices are typed as decimals and stored as whole nano-units."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.widgets import AdminSplitDateTime
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from governance.admin.fields import capability_choices, capability_words, rate_field, spell_rate, words_field
+from governance.admin.generic import Column, ModelForm, StackedInline
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from routing.core.pricing import price_at
+from routing.models import LanguageModel, Price
+from routing.snapshots import price_of
+
+
+class LanguageModelForm(ModelForm):
+    """A model at a provider that is not retired."""
+
+    class Meta:
+        model = LanguageModel
+        fields = "__all__"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "provider" in self.fields:
+            offer_in_service(self.fields["provider"], current=self.instance.provider_id)
+
+
+class PriceForm(ModelForm):
+    """A price that is in force from now on, unless another moment is named."""
+
+    valid_from = forms.SplitDateTimeField(
+        required=False,
+        widget=AdminSplitDateTime,
+        help_text="In force from this moment (UTC) until the next price's. Empty for now.",
+    )
+
+    class Meta:
+        model = Price
+        fields = "__all__"
+
+    def clean_valid_from(self) -> datetime:
+        moment: datetime | None = self.cleaned_data["valid_from"]
+        if moment is None and self.instance.pk is not None:
+            raise ValidationError("This price is in force from a moment on: enter it.")
+        return timezone.now().replace(microsecond=0) if moment is None else moment
+
+    def clean_currency(self) -> str:
+        return str(self.cleaned_data["currency"]).upper()
+
+
+class PriceInline(StackedInline):
+    """The prices of a model, the latest first."""
+
+    model = Price
+    form = PriceForm
+    extra = 1
+    ordering = ("-valid_from",)
+    fieldsets = (
+        (None, {"fields": (("valid_from", "currency", "provenance"),)}),
+        (
+            "Per million tokens",
+            {"fields": (("input_rate", "output_rate"), ("cached_input_rate", "cache_write_rate"))},
+        ),
+        (
+            "Long prompts, per million tokens",
+            {
+                "fields": (
+                    ("long_prompt_threshold", "long_prompt_inclusive"),
+                    ("long_input_rate", "long_output_rate"),
+                    ("long_cached_input_rate", "long_cache_write_rate"),
+                ),
+                "classes": ("collapse",),
+            },
+        ),
+    )
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name.endswith("_rate"):
+            return rate_field(db_field)
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+
+@admin.register(LanguageModel)
+class LanguageModelAdmin(NamedRecordAdmin):
+    """Language models."""
+
+    form = LanguageModelForm
+    inlines = (PriceInline,)
+    list_display = (
+        "identifier", "name", "provider", "model_id", "can", "context", "price", "is_default", "sorting", "is_active",
+    )  # fmt: skip
+    list_filter = (InServiceFilter, "is_active", "is_default", "provider")
+    list_select_related = ("provider",)
+    search_fields = ("identifier", "name", "model_id")
+    search_help_text = "Identifier, name or model id."
+    fieldsets = (
+        (None, {"fields": ("name", "identifier", "is_active")}),
+        ("At the provider", {"fields": ("provider", "model_id")}),
+        ("What it can do", {"fields": ("capabilities", "context_length", "max_output")}),
+        ("Ties", {"fields": ("is_default", "sorting")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LanguageModel]:
+        return super().get_queryset(request).prefetch_related("prices")
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "capabilities":
+            return words_field(db_field, capability_choices())
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    @admin.display(description="capabilities")
+    def can(self, model: LanguageModel) -> str:
+        return capability_words(model.capabilities) or "undeclared"
+
+    @admin.display(description="context", ordering="context_length")
+    def context(self, model: LanguageModel) -> str:
+        return f"{model.context_length:,}" if model.context_length else "unknown"
+
+    @admin.display(description="price in force (input / output)")
+    def price(self, model: LanguageModel) -> str:
+        prices = sorted((price_of(row) for row in model.prices.all()), key=lambda price: price.valid_from)
+        price = price_at(prices, timezone.now())
+        if price is None:
+            return "unpriced"
+        return f"{spell_rate(price.rates.input)} / {spell_rate(price.rates.output)} {price.currency}"

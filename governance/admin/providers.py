@@ -1,0 +1,126 @@
+"""Providers: where calls go. A key goes in and never comes out; the pages show its last characters."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+
+from governance.admin.fields import ABSENT
+from governance.admin.generic import ModelForm
+from governance.admin.records import InServiceFilter, NamedRecordAdmin
+from routing.credentials import store_key
+from routing.models import Provider
+from routing.providers.registry import ADAPTER_TYPES
+from routing.vault import Vault
+
+KEY_FIELDS = ("api_key", "remove_key")
+
+
+class ProviderForm(ModelForm):
+    """A provider, and a key for it that is not read back."""
+
+    adapter_type = forms.ChoiceField(
+        help_text="The kind of API it speaks. Providers of one kind share one health and, per model id, one history."
+    )
+    api_key = forms.CharField(
+        label="Key",
+        required=False,
+        max_length=4000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "size": 60}),
+        help_text="Stored encrypted and never shown again. Left empty, a stored key stays as it is.",
+    )
+    remove_key = forms.BooleanField(
+        label="Remove the stored key", required=False, help_text="Calls are then sent without a key."
+    )
+
+    class Meta:
+        model = Provider
+        fields = "__all__"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "adapter_type" in self.fields:
+            stored = self.instance.adapter_type
+            choices = [(kind.name, f"{kind.label} ({kind.name})") for kind in ADAPTER_TYPES.values()]
+            if stored and stored not in ADAPTER_TYPES:
+                choices.append((stored, f"{stored} (not built into this version)"))
+            self.fields["adapter_type"].choices = [("", "---------"), *choices]  # type: ignore[attr-defined]
+
+    def clean_api_key(self) -> str:
+        key: str = self.cleaned_data["api_key"]
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise ValidationError("A key has letters, digits and punctuation only: no blanks, no line ends.")
+        return key
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("api_key") and cleaned.get("remove_key"):
+            self.add_error("remove_key", "Either enter a new key or remove the stored one.")
+        kind = ADAPTER_TYPES.get(cleaned.get("adapter_type", ""))
+        if kind is not None and not kind.base_url and "base_url" in cleaned and not cleaned["base_url"]:
+            self.add_error("base_url", f"{kind.label} has no address of its own: enter the base URL.")
+        return cleaned
+
+
+@admin.register(Provider)
+class ProviderAdmin(NamedRecordAdmin):
+    """Providers."""
+
+    form = ProviderForm
+    list_display = ("identifier", "name", "kind", "address", "key", "reach", "data_boundary", "priority", "is_active")
+    list_filter = (InServiceFilter, "is_active", "reach", "data_boundary")
+    readonly_fields = ("key",)
+    fieldsets = (
+        (None, {"fields": ("name", "identifier", "is_active", "priority")}),
+        ("Where calls go", {"fields": ("adapter_type", "base_url", "organization", "max_concurrent")}),
+        ("Key", {"fields": ("key", *KEY_FIELDS)}),
+        ("Where data goes", {"fields": ("reach", "data_boundary", "region")}),
+        (
+            "Time-outs, in seconds",
+            {"fields": ("connect_timeout", "first_event_timeout", "between_events_timeout", "total_timeout")},
+        ),
+    )
+
+    @admin.display(description="kind", ordering="adapter_type")
+    def kind(self, provider: Provider) -> str:
+        kind = ADAPTER_TYPES.get(provider.adapter_type)
+        return f"{provider.adapter_type} (unknown)" if kind is None else kind.label
+
+    @admin.display(description="address")
+    def address(self, provider: Provider) -> str:
+        kind = ADAPTER_TYPES.get(provider.adapter_type)
+        return provider.base_url or (ABSENT if kind is None else f"{kind.base_url} (default)")
+
+    @admin.display(description="stored key")
+    def key(self, provider: Provider) -> str:
+        if provider.sealed_key is None:
+            kind = ADAPTER_TYPES.get(provider.adapter_type)
+            return "none needed" if kind is not None and not kind.needs_key else "none"
+        return f"ends in {provider.key_hint}" if provider.key_hint else "stored"
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Without the fields for entering a key where nothing may be entered."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        return [
+            (title, {**options, "fields": [name for name in options["fields"] if name not in KEY_FIELDS]})
+            for title, options in fieldsets
+        ]
+
+    def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
+        entered, removed = form.cleaned_data.get("api_key", ""), form.cleaned_data.get("remove_key", False)
+        super().save_model(request, obj, form, change)
+        if entered or removed:
+            store_key(obj, entered, vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
+            obj.save(update_fields=["sealed_key", "key_hint", "updated_at"])
+        kind = ADAPTER_TYPES.get(obj.adapter_type)
+        if kind is not None and kind.needs_key and obj.sealed_key is None:
+            self.message_user(
+                request,
+                f"{obj.identifier} has no key, and {kind.label} answers nobody without one.",
+                messages.WARNING,
+            )

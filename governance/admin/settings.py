@@ -1,0 +1,150 @@
+"""The settings in force: every declared one, whether stored or not, and a form that the registry checks."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from governance.admin.generic import ModelAdmin, ModelForm
+from governance.models import SettingValue
+from governance.settings_store.registry import REGISTRY, Setting
+from governance.settings_store.store import clear_setting, store_setting
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting as the list shows it."""
+
+    key: str
+    help: str
+    in_force: str
+    default: str
+    is_stored: bool
+    unreadable: str | None
+    updated_at: datetime | None
+    url: str
+
+
+def spell_value(setting: Setting[Any], value: Any) -> str:
+    """A value in the words of its choices."""
+    for choice, label in setting.choices:
+        if choice == value and isinstance(choice, bool) == isinstance(value, bool):
+            return label if isinstance(choice, bool) else f"{choice} ({label})"
+    return str(value)
+
+
+def setting_rows() -> list[SettingRow]:
+    """Every declared setting with the value in force: one query."""
+    stored = {row.key: row for row in SettingValue.objects.all()}
+    return [_row(setting, stored.get(key)) for key, setting in REGISTRY.items()]
+
+
+def _row(setting: Setting[Any], stored: SettingValue | None) -> SettingRow:
+    value = setting.default if stored is None else setting.read(stored.value)
+    return SettingRow(
+        key=setting.key,
+        help=setting.help,
+        in_force=spell_value(setting, value),
+        default=spell_value(setting, setting.default),
+        is_stored=stored is not None,
+        unreadable=None if stored is None or setting.accepts(stored.value) is None else repr(stored.value),
+        updated_at=None if stored is None else stored.updated_at,
+        url=reverse("admin:governance_settingvalue_change", args=[setting.key]),
+    )
+
+
+def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
+    """The form field for a setting: its choices, a whole number, or a text."""
+    if setting.choices:
+        values = {str(value): value for value, _ in setting.choices}
+        return forms.TypedChoiceField(
+            choices=[(str(value), label) for value, label in setting.choices],
+            coerce=lambda chosen: values[chosen],
+            widget=forms.RadioSelect,
+            initial=str(in_force),
+            help_text=setting.help,
+        )
+    if isinstance(setting.default, int):
+        return forms.IntegerField(initial=in_force, help_text=setting.help)
+    return forms.CharField(initial=in_force, help_text=setting.help)
+
+
+class SettingForm(ModelForm):
+    """A value for one setting, or a return to its default."""
+
+    value = forms.Field()
+    use_default = forms.BooleanField(required=False, label="Use the default instead")
+
+    class Meta:
+        model = SettingValue
+        fields = ("value",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        setting = REGISTRY[self.instance.key]
+        stored = not self.instance._state.adding
+        in_force = setting.read(self.instance.value) if stored else setting.default
+        if "value" in self.fields:
+            self.fields["value"] = value_field(setting, in_force=in_force)
+            self.initial["value"] = self.fields["value"].initial
+        if "use_default" in self.fields:
+            self.fields["use_default"].help_text = f"The default is {spell_value(setting, setting.default)}."
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("use_default"):
+            self.errors.pop("value", None)  # whatever was typed does not count
+            cleaned["value"] = REGISTRY[self.instance.key].default
+        elif "value" in cleaned:
+            complaint = REGISTRY[self.instance.key].accepts(cleaned["value"])
+            if complaint is not None:
+                self.add_error("value", f"{complaint[:1].upper()}{complaint[1:]}.")
+        return cleaned
+
+
+@admin.register(SettingValue)
+class SettingValueAdmin(ModelAdmin):
+    """Settings."""
+
+    form = SettingForm
+    fields = ("value", "use_default")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SettingValue | None:
+        """The stored value, or what would be stored: every declared setting has a page."""
+        if object_id not in REGISTRY:
+            return None
+        stored = SettingValue.objects.filter(key=object_id).first()
+        return SettingValue(key=object_id, value=REGISTRY[object_id].default) if stored is None else stored
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return ("value", "use_default") if self.has_change_permission(request, obj) else ("value",)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Settings in force",
+            "opts": self.opts,
+            "rows": setting_rows(),
+            "may_change": self.has_change_permission(request),
+        }
+        return TemplateResponse(request, "admin/governance/settingvalue/change_list.html", context)
+
+    def save_model(self, request: HttpRequest, obj: SettingValue, form: Any, change: bool) -> None:
+        if form.cleaned_data["use_default"]:
+            clear_setting(obj.key)
+        else:
+            store_setting(obj.key, obj.value)
