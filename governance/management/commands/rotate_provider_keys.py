@@ -1,0 +1,30 @@
+"""``manage.py rotate_provider_keys``: seal every provider's key with the first key of the ring."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from routing.credentials import rotate_keys
+from routing.vault import Vault, VaultError
+
+
+class Command(BaseCommand):
+    """Seal again what an older key of SIGNALBOX_ENCRYPTION_KEYS sealed. May be interrupted and run again."""
+
+    help = "Seal every provider's key with the first of SIGNALBOX_ENCRYPTION_KEYS; older ones can then be removed."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Rotate, and say what was done."""
+        done = 0
+        try:
+            vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
+            for identifier in rotate_keys(vault=vault):
+                done += 1
+                self.stdout.write(f"{identifier}: sealed again.")
+        except VaultError as error:
+            raise CommandError(f"Sealed again: {done}. But {error}.") from None
+        self.stdout.write(
+            f"Sealed again: {done}. All provider keys are sealed with {vault.current_key!r} now, so the "
+            "others can be taken out of SIGNALBOX_ENCRYPTION_KEYS."
+        )

@@ -1,0 +1,54 @@
+"""``manage.py set_setting``: store the value of a setting, checked by the registry."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from governance.settings_store.registry import REGISTRY
+from governance.settings_store.store import clear_setting, store_setting
+
+
+class Command(BaseCommand):
+    """Store one setting, or go back to its default. Running processes read it within a second."""
+
+    help = "Store the value of a setting. Settings: " + ", ".join(REGISTRY)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the options."""
+        parser.add_argument("key", help="the setting, such as routing.callHistory")
+        parser.add_argument("value", nargs="?", help="true, false, a number or a word")
+        parser.add_argument("--default", action="store_true", help="forget the stored value instead")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Store or forget."""
+        key, text = options["key"], options["value"]
+        if key not in REGISTRY:
+            raise CommandError(f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}.")
+        if (text is None) is not options["default"]:
+            raise CommandError("Give either a value or --default.")
+        if text is None:
+            clear_setting(key)
+            self.stdout.write(f"{key} is at its default, {spelled(REGISTRY[key].default)}.")
+            return
+        value = read_value(text)
+        try:
+            store_setting(key, value)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        self.stdout.write(f"{key} is now {spelled(value)}.")
+
+
+def read_value(text: str) -> Any:
+    """A value as typed on a command line: JSON where it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def spelled(value: Any) -> str:
+    """A value as it would be typed."""
+    return value if isinstance(value, str) else json.dumps(value)

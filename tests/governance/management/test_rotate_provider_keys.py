@@ -1,0 +1,61 @@
+"""`manage.py rotate_provider_keys` seals every key with the first of the ring, and names what does not open."""
+
+import secrets
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from routing.credentials import read_key, store_key
+from routing.models import Provider
+from routing.vault import Vault
+from tests.factories import ProviderFactory
+
+pytestmark = pytest.mark.django_db
+
+KEY = "sk-live-5d41402abc4b2a76b971"
+OLD = ("k1", secrets.token_bytes(32))
+NEW = ("k2", secrets.token_bytes(32))
+
+
+def provider_sealed_with(*ring: tuple[str, bytes]) -> Provider:
+    provider: Provider = ProviderFactory.create()
+    store_key(provider, KEY, vault=Vault(ring))
+    provider.save()
+    return provider
+
+
+def run() -> str:
+    stdout = StringIO()
+    call_command("rotate_provider_keys", stdout=stdout)
+    return stdout.getvalue()
+
+
+def test_every_key_is_sealed_again_once(settings: Settings) -> None:
+    provider = provider_sealed_with(OLD)
+    settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
+    said = run()
+    assert f"{provider.identifier}: sealed again." in said
+    assert "1 keys were sealed again; all provider keys are sealed with 'k2' now" in said
+    assert read_key(Provider.objects.get(), vault=Vault([NEW])) == KEY
+    assert "0 keys were sealed again" in run()
+    assert KEY not in said
+
+
+def test_a_key_that_does_not_open_is_named_and_the_others_are_rotated(settings: Settings) -> None:
+    lost = provider_sealed_with(("k0", secrets.token_bytes(32)))
+    good = provider_sealed_with(OLD)
+    settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
+    with pytest.raises(CommandError) as refused:
+        run()
+    assert (
+        f"1 keys were sealed again, but these keys do not open and were left as they are: {lost.identifier} ("
+        in str(refused.value)
+    )
+    assert "'k0', which is not in SIGNALBOX_ENCRYPTION_KEYS" in str(refused.value)
+    assert read_key(Provider.objects.get(pk=good.pk), vault=Vault([NEW])) == KEY
+
+
+def test_without_providers_there_is_nothing_to_do() -> None:
+    assert "0 keys were sealed again" in run()
