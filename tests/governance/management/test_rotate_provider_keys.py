@@ -37,9 +37,9 @@ def test_every_key_is_sealed_again_once(settings: Settings) -> None:
     settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
     said = run()
     assert f"{provider.identifier}: sealed again." in said
-    assert "1 keys were sealed again; all provider keys are sealed with 'k2' now" in said
+    assert "Sealed again: 1. All provider keys are sealed with 'k2' now" in said
     assert read_key(Provider.objects.get(), vault=Vault([NEW])) == KEY
-    assert "0 keys were sealed again" in run()
+    assert "Sealed again: 0." in run()
     assert KEY not in said
 
 
@@ -49,13 +49,11 @@ def test_a_key_that_does_not_open_is_named_and_the_others_are_rotated(settings: 
     settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
     with pytest.raises(CommandError) as refused:
         run()
-    assert (
-        f"1 keys were sealed again, but these keys do not open and were left as they are: {lost.identifier} ("
-        in str(refused.value)
-    )
-    assert "'k0', which is not in SIGNALBOX_ENCRYPTION_KEYS" in str(refused.value)
+    said = str(refused.value)
+    assert f"Sealed again: 1. But these keys do not open and were left as they are: {lost.identifier} (" in said
+    assert "'k0', which is not in SIGNALBOX_ENCRYPTION_KEYS" in said
     assert read_key(Provider.objects.get(pk=good.pk), vault=Vault([NEW])) == KEY
 
 
 def test_without_providers_there_is_nothing_to_do() -> None:
-    assert "0 keys were sealed again" in run()
+    assert "Sealed again: 0." in run()
