@@ -157,12 +157,19 @@ class StandingPoll:
             DatabaseError: settings or catalogue cannot be read; the last standing stays in force.
         """
         now = now or datetime.now(UTC)
-        moved = self._settings.refresh()
-        moved = self._catalogue.refresh() or moved
+        self._settings.refresh()
+        self._catalogue.refresh()
         settings, snapshot = self._settings.current, self._catalogue.current
-        moved = self._measured.refresh(settings, now=now) or moved
+        measured = self._measured.refresh(settings, now=now)
         standing = self._standing
-        if standing is not None and not moved and (standing.fresh_until is None or now < standing.fresh_until):
+        # What stands is compared, and not what has just moved: a read that failed half way must not hide the rest.
+        if (
+            standing is not None
+            and not measured
+            and standing.settings is settings
+            and standing.snapshot is snapshot
+            and (standing.fresh_until is None or now < standing.fresh_until)
+        ):
             return
         self._standing = Standing.of(
             settings=settings,
@@ -262,6 +269,8 @@ def _memory_key(
         configuration.identifier,
         configuration.selection,
         configuration.models,
+        configuration.order,
+        configuration.criteria,
         configuration.policy_mode,
         requirements.operation,
         requirements.needs,

@@ -37,7 +37,7 @@ class Endpoints:
         """The endpoint of a provider in a snapshot.
 
         Raises:
-            CallFailed: its key does not open, or its adapter type is none we have; another route may serve.
+            CallFailed: its key does not open, or its adapter type or a time-out is none; another route may serve.
         """
         providers = standing.snapshot.providers
         if providers is not self._providers:
@@ -65,18 +65,22 @@ def endpoint_of(row: Provider, *, vault: Vault) -> Endpoint:
         raise CallFailed(
             Failure(FailureKind.AUTH, f"provider {row.identifier}: its key does not open: {error}")
         ) from None
+    try:
+        timeouts = Timeouts(
+            connect=float(row.connect_timeout),
+            first_event=float(row.first_event_timeout),
+            between_events=float(row.between_events_timeout),
+            total=float(row.total_timeout),
+        )
+    except ValueError as error:
+        raise CallFailed(Failure(FailureKind.NOT_FOUND, f"provider {row.identifier}: {error}")) from None
     return Endpoint(
         provider=row.identifier,
         adapter_type=row.adapter_type,
         base_url=row.base_url or kind.base_url,
         api_key=key,
         organization=row.organization,
-        timeouts=Timeouts(
-            connect=float(row.connect_timeout),
-            first_event=float(row.first_event_timeout),
-            between_events=float(row.between_events_timeout),
-            total=float(row.total_timeout),
-        ),
+        timeouts=timeouts,
         allow_http=row.reach == Reach.SELF_HOSTED,
         max_concurrent=row.max_concurrent,
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from telemetry.models import Attempt, Call, DecisionRecord
 from telemetry.records import CallRecord
@@ -70,19 +70,22 @@ class Recorder:
         """Write everything that waits; gives the number of records written.
 
         Raises:
-            DatabaseError: the database is away. What was not written still waits.
+            OperationalError, InterfaceError: the database is away. What was not written still waits.
         """
         written = 0
         with self._flushing:
             while batch := self._take():
                 try:
                     self._write(batch)
+                    written += len(batch)
                 except (OperationalError, InterfaceError):
                     self._put_back(batch)
                     raise
-                except DatabaseError:
-                    self._write_singly(batch)
-                written += len(batch)
+                except Exception:
+                    # Whatever the fault: one of the records is to blame, or a decision that somebody has removed.
+                    logger.warning("%d records are written one by one", len(batch), exc_info=True)
+                    self._known.clear()
+                    written += self._write_singly(batch)
         return written
 
     def _take(self) -> list[_Waiting]:
@@ -101,18 +104,20 @@ class Recorder:
             if self.lost == 1 or self.lost % 1000 == 0:
                 logger.error("%d records of calls were lost: the database is away for too long", self.lost)
 
-    def _write_singly(self, batch: Sequence[_Waiting]) -> None:
-        """One record that the database will not take must not cost its neighbours theirs."""
+    def _write_singly(self, batch: Sequence[_Waiting]) -> int:
+        """One record that cannot be written must not cost its neighbours theirs."""
+        written = 0
         for index, waiting in enumerate(batch):
             try:
                 self._write([waiting])
+                written += 1
             except (OperationalError, InterfaceError):
                 self._put_back(batch[index:])
                 raise
-            except DatabaseError:
-                self._known.clear()
+            except Exception:
                 self.lost += 1
                 logger.exception("the record of call %s cannot be written", waiting.record.call_id)
+        return written
 
     def _write(self, batch: Sequence[_Waiting]) -> None:
         records = [clean(waiting.record) for waiting in batch]

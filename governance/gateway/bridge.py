@@ -7,6 +7,7 @@ request a thread and a connection of its own, and asyncio's default executor is 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import ParamSpec, TypeVar
 
 from django.db import close_old_connections, connections
@@ -34,9 +35,15 @@ class Bridge:
 
     def close(self) -> None:
         """Wait for what is running, close the connections and end the threads."""
+        everybody = Barrier(self._threads)  # else one thread could take all the turns
         for _ in range(self._threads):
-            self._pool.submit(connections.close_all)
+            self._pool.submit(_close_connections, everybody)
         self._pool.shutdown(wait=True)
+
+
+def _close_connections(everybody: Barrier) -> None:
+    everybody.wait()
+    connections.close_all()
 
 
 def _with_living_connection(

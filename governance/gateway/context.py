@@ -35,7 +35,10 @@ Answer = CallReply | FrameStream
 
 @dataclass(slots=True)
 class Attempt:
-    """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there."""
+    """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
+
+    ``stopped`` tells whether the model has said that it is done. A caller that hangs up afterwards has had its answer.
+    """
 
     step: Step
     started_at: datetime
@@ -45,6 +48,7 @@ class Attempt:
     usage: Usage | None = None
     cost: Money | None = None
     response_model: str = ""
+    stopped: bool = False
 
 
 @dataclass(slots=True)

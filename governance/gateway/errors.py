@@ -57,12 +57,26 @@ class Problem:
         return headers
 
 
-class RequestProblem(Exception):
-    """The HTTP request cannot become a call."""
+INTERNAL_ERROR = Problem(500, "internal_error", "Signalbox failed; the operator's log says more", code="internal_error")
+"""What a caller is told of a fault of our own."""
 
-    def __init__(self, status: int, message: str, *, code: str = "", parameter: str = "") -> None:
+
+class RequestProblem(Exception):
+    """The HTTP request cannot become a call. With ``retry_after`` it could later, so that asking again is right."""
+
+    def __init__(
+        self, status: int, message: str, *, code: str = "", parameter: str = "", retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
-        self.problem = Problem(status=status, kind="invalid_request", message=message, code=code, parameter=parameter)
+        self.problem = Problem(
+            status=status,
+            kind="invalid_request",
+            message=message,
+            code=code,
+            parameter=parameter,
+            retry_after=retry_after,
+            final=retry_after is None,
+        )
 
 
 def problem_of(failure: Failure) -> Problem:

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, get_resolver
 
-from governance.gateway.errors import Problem, RequestProblem
+from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.service import turn_away
 from governance.gateway.views import problem_response
@@ -28,7 +28,12 @@ class GatewayHandler:
         self._resolver = get_resolver("governance.gateway.urls")
 
     async def __call__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        request = GatewayRequest(scope, receive)
+        try:
+            request = GatewayRequest(scope, receive)
+        except ValueError:  # Django reads the content type's parameters, which may name no encoding there is
+            problem = Problem(400, "invalid_request", "the content type cannot be read", "invalid_content_type")
+            await _send(problem_response(problem), send)
+            return
         try:
             response = await self._respond(request)
             await _send(response, send)
@@ -52,9 +57,7 @@ class GatewayHandler:
             return problem_response(refused.problem)
         except Exception:
             logger.exception("a call ended in an error of our own")
-            return problem_response(
-                Problem(500, "internal_error", "Signalbox failed; the operator's log says more", "internal_error")
-            )
+            return problem_response(INTERNAL_ERROR)
         return response
 
 

@@ -19,6 +19,8 @@ from governance.gateway.errors import RequestProblem
 BODY_SECONDS = 60.0
 """How long a body may take to arrive."""
 
+_LENGTH_DIGITS = 18  # of a declared length; one with more is too long whatever it is
+
 
 class GatewayRequest(ASGIRequest):
     """A request whose body is read on demand."""
@@ -36,13 +38,15 @@ class GatewayRequest(ASGIRequest):
             RequestProblem: 413 above ``limit`` bytes, told as soon as it is known; 408 when it takes too long.
         """
         length = self.headers.get("content-length", "")
-        if length.isdigit() and int(length) > limit:
+        if length.isascii() and length.isdigit() and (len(length) > _LENGTH_DIGITS or int(length) > limit):
             raise _too_large(limit)
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await self._collect(limit)
         except TimeoutError:
-            raise RequestProblem(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds") from None
+            raise RequestProblem(
+                408, f"the body did not arrive within {BODY_SECONDS:g} seconds", code="body_timeout"
+            ) from None
         serving = asyncio.current_task()
         if serving is not None:
             self._watcher = asyncio.create_task(self._watch(serving))

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.access.directory import Directory, directory_poll
 from governance.decisions import Standing, StandingPoll
@@ -92,7 +92,7 @@ class Service:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
             await self._bridge.cross(self._recorder.flush)
-        except DatabaseError:
+        except Exception:
             logger.exception("%d records of calls were lost: the database is away", self._recorder.waiting)
         await self._transport.aclose()
         await asyncio.to_thread(self._bridge.close)
@@ -114,10 +114,14 @@ class Service:
                 self.turned_away.clear()
 
     async def _poll(self) -> None:
+        """Read what has changed. Whatever goes wrong, the next poll tries again: a poll that ended for good would let
+        keys that were revoked go on."""
         try:
             await self._bridge.cross(self._read)
-        except DatabaseError as error:
+        except DatabaseFault as error:
             logger.warning("records cannot be read (%s); the last known ones stay in force", type(error).__name__)
+        except Exception:
+            logger.exception("records cannot be read; the last known ones stay in force")
 
     def _read(self) -> None:
         self._standing.refresh()
@@ -130,11 +134,13 @@ class Service:
             self._wake.clear()
             try:
                 await self._bridge.cross(self._recorder.flush)
-            except DatabaseError as error:
+            except Exception as error:
+                known = isinstance(error, DatabaseFault)
                 logger.warning(
                     "%d records of calls wait: the database is away (%s)",
                     self._recorder.waiting,
                     type(error).__name__,
+                    exc_info=None if known else error,
                 )
                 await asyncio.sleep(RETRY_SECONDS)
                 self._wake.set()

@@ -3,6 +3,7 @@
 Each view reads what is in force once and answers the whole call by it.
 """
 
+import logging
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -13,16 +14,18 @@ from django.http.response import HttpResponseBase
 from governance.access.directory import Caller
 from governance.gateway.authentication import authenticate
 from governance.gateway.context import CallContext, CallNotes, FrameStream
-from governance.gateway.errors import Problem, RequestProblem, problem_of
+from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.protocols import openai_chat
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
 from routing.core.calls import CallReply, CallRequest
-from routing.core.failures import CallFailed
+from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.money import Money, MoneyError, parse_nanos
 from routing.core.requirements import Limits, measure, requirements_of
 from telemetry.records import new_call_id
+
+logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 
@@ -38,7 +41,7 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     try:
         answer = await run(context)
     except CallFailed as failed:
-        return problem_response(problem_of(failed.failure), **_headers(context))
+        return _failed(context, failed.failure)
     finally:
         service.calls_under_way -= 1
     if isinstance(answer, CallReply):
@@ -57,6 +60,8 @@ async def models(request: HttpRequest) -> HttpResponseBase:
 
 async def model(request: HttpRequest, name: str) -> HttpResponseBase:
     """``GET /v1/models/NAME``: whether the key may ask for it."""
+    if request.method not in ("GET", "HEAD"):
+        return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
     _, in_force, caller = _enter(request)
     names = _names(in_force, caller)
     if name not in names:
@@ -74,12 +79,32 @@ def problem_response(problem: Problem, **headers: str) -> HttpResponse:
     )
 
 
+def _failed(context: CallContext, failure: Failure) -> HttpResponse:
+    """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer."""
+    if failure.kind is not FailureKind.REFUSED:
+        return problem_response(problem_of(failure), **_headers(context))
+    stream = context.request.stream
+    return HttpResponse(
+        openai_chat.write_refusal(
+            failure.message,
+            call=str(context.call_id),
+            model=context.request.target,
+            created=int(context.started_at.timestamp()),
+            stream=stream,
+        ),
+        content_type="text/event-stream; charset=utf-8" if stream else _JSON,
+        headers=_headers(context),
+    )
+
+
 def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
     """The service, what is in force, and who is calling; nothing of the body is read for a stranger."""
     service = current_service()
     in_force = service.in_force
     if in_force is None:
-        raise RequestProblem(503, "Signalbox cannot read its records; is the database there?", code="not_ready")
+        raise RequestProblem(
+            503, "Signalbox cannot read its records; is the database there?", code="not_ready", retry_after=1.0
+        )
     caller = authenticate(request.headers, directory=in_force.directory, now=datetime.now(UTC))
     return service, in_force, caller
 
@@ -165,9 +190,15 @@ class _Outgoing:
             frame = await self._stream.__anext__()
             while frame.hidden:
                 frame = await self._stream.__anext__()
+        except StopAsyncIteration:
+            raise
         except CallFailed as failed:
             self._over = True
             return openai_chat.write_problem_frame(problem_of(failed.failure))
+        except Exception:
+            self._over = True
+            logger.exception("a stream ended in an error of our own")
+            return openai_chat.write_problem_frame(INTERNAL_ERROR)
         served = self._context.notes.served
         cost = None if served is None else served.cost
         return openai_chat.write_frame(frame, call=str(self._context.call_id), cost=cost)

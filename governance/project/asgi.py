@@ -4,6 +4,7 @@ Calls below /v1/ go to the gateway's own handler. Static files never reach Djang
 Django does not speak, is answered here: the gateway is opened and closed with the process.
 """
 
+import logging
 import os
 from typing import cast
 
@@ -24,6 +25,8 @@ from governance.project.http.static_files import static_application  # noqa: E40
 gateway = cast("ASGIApp", GatewayHandler())
 static_files = static_application()
 close_connections_with_the_page()
+
+logger = logging.getLogger(__name__)
 
 _CORRELATION = HEADER.lower().encode()
 
@@ -59,7 +62,13 @@ async def answer_lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            await open_service()
+            try:
+                await open_service()
+            except Exception as error:
+                # Said aloud: a server takes an exception for "no lifespan here" and would go on without a gateway.
+                logger.exception("the gateway cannot be opened")
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
             await close_service()

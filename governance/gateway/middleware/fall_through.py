@@ -6,12 +6,12 @@ until the first generated token, or its end. What a failure means is read from t
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
 from routing.core.calls import GENERATED, CallReply, Frame
-from routing.core.failures import CallFailed, Failure, FailureKind, NextRoute
+from routing.core.failures import CallFailed, Failure, NextRoute
 from routing.core.plan import Step, final_failure
 
 
@@ -21,9 +21,11 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     if notes.plan is None or notes.ruling is None:
         raise RuntimeError("fall_through runs behind decide")
     last: Failure | None = None
-    tried: list[str] = []
-    for index, step in enumerate(notes.plan.steps):
-        if last is not None and not _may_follow(last, notes.plan.steps[:index], step):
+    tried: list[str] = []  # the route that failed last at the end
+    exceeded: list[int] = []
+    for step in notes.plan.steps:
+        if exceeded and not _is_longer(step, exceeded):
+            tried.insert(-1, f"{step.model.route}: not asked, since its context is no longer")
             continue
         try:
             answer = await _ask(replace(context, step=step), proceed)
@@ -32,12 +34,16 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             context.standing.streaks.failed(step.model.identifier)
             tried.append(f"{step.model.route}: {last.kind.value}: {last.message}")
             if last.rule.next_route is NextRoute.NO:
-                raise
+                break
+            if last.rule.next_route is NextRoute.LARGER_CONTEXT:
+                exceeded.append(step.model.context_length or 0)
             continue
         notes.served = notes.attempts[-1]
         if isinstance(answer, CallReply):
             _count(context, step, notes.failure)
         return answer
+    if last is not None and last.rule.next_route is NextRoute.NO and len(tried) == 1:
+        raise CallFailed(last)  # about this request, and about no route
     raise CallFailed(final_failure(decision=notes.ruling.decision, last=last, skips=notes.plan.skips, tried=tried))
 
 
@@ -91,7 +97,11 @@ class _Begun:
             raise
 
     async def aclose(self) -> None:
+        """Let go of the route. One that had finished its answer has served, whether or not the end was read."""
         await self._rest.aclose()
+        served = self._context.notes.served
+        if served is not None and served.stopped:
+            self._count(self._context.notes.failure)
 
     def _count(self, failure: Failure | None) -> None:
         if not self._counted and self._context.step is not None:
@@ -107,10 +117,7 @@ def _count(context: CallContext, step: Step, failure: Failure | None) -> None:
         context.standing.streaks.failed(step.model.identifier)
 
 
-def _may_follow(last: Failure, asked: tuple[Step, ...], step: Step) -> bool:
-    """Whether a route may be asked after this failure: only a longer context helps one that was exceeded."""
-    if last.kind is not FailureKind.CONTEXT_EXCEEDED:
-        return True
+def _is_longer(step: Step, exceeded: Sequence[int]) -> bool:
+    """Whether a route's context is longer than all that were exceeded. An unknown length is not."""
     length = step.model.context_length
-    known = [each.model.context_length for each in asked if each.model.context_length is not None]
-    return length is not None and all(length > other for other in known)
+    return length is not None and length > max(exceeded)

@@ -25,6 +25,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         raise RuntimeError("provider_call runs behind fall_through")
     attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic())
     notes.attempts.append(attempt)
+    notes.failure = None  # whatever an attempt before this one left
     try:
         endpoint = context.services.endpoint_of(context.standing, step.model.provider.identifier)
         adapter = adapter_for(endpoint.adapter_type)
@@ -76,15 +77,18 @@ class _Metered:
             _end(self._attempt, failed.failure)
             raise
         except asyncio.CancelledError:
-            _end(self._attempt, CANCELLED)
+            self._leave()
             raise
         if frame.events:
             _observe(self._context, self._attempt, frame.events)
         return frame
 
     async def aclose(self) -> None:
-        _end(self._attempt, CANCELLED)
+        self._leave()
         await self._stream.aclose()
+
+    def _leave(self) -> None:
+        _end(self._attempt, self._context.notes.failure if self._attempt.stopped else CANCELLED)
 
 
 def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) -> None:
@@ -95,8 +99,10 @@ def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) ->
             attempt.cost = None if price is None else cost(event.usage, price)
         elif isinstance(event, Started) and event.model:
             attempt.response_model = event.model
-        elif isinstance(event, Stopped) and event.reason is StopReason.REFUSAL:
-            context.notes.failure = REFUSED
+        elif isinstance(event, Stopped):
+            attempt.stopped = True
+            if event.reason is StopReason.REFUSAL:
+                context.notes.failure = REFUSED
 
 
 def _end(attempt: Attempt, failure: Failure | None) -> None:

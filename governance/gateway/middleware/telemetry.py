@@ -4,6 +4,7 @@ A streamed call is over when its body closes, not when the view returns.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -22,6 +23,8 @@ from telemetry.records import (
     TokenCounts,
 )
 
+logger = logging.getLogger(__name__)
+
 HUNG_UP = Failure(FailureKind.CANCELLED, "the caller hung up")
 
 
@@ -36,7 +39,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         _settle(context, HUNG_UP)
         raise
     except Exception as error:
-        _settle(context, Failure(FailureKind.TRANSIENT, "internal error", code=type(error).__name__))
+        _settle(context, _internal(error))
         raise
     if isinstance(answer, CallReply):
         _settle(context, context.notes.failure)
@@ -67,14 +70,23 @@ class _RecordedStream:
             self._settle(failed.failure)
             raise
         except asyncio.CancelledError:
-            self._settle(HUNG_UP)
+            self._leave()
+            raise
+        except Exception as error:
+            self._settle(_internal(error))
             raise
 
     async def aclose(self) -> None:
         try:
             await self._stream.aclose()
         finally:
-            self._settle(HUNG_UP)
+            self._leave()
+
+    def _leave(self) -> None:
+        """The caller goes. Once the model has stopped it has had its answer, whatever else was to come."""
+        notes = self._context.notes
+        has_answer = notes.served is not None and notes.served.stopped
+        self._settle(notes.failure if has_answer else HUNG_UP)
 
     def _settle(self, failure: Failure | None) -> None:
         if not self._settled:
@@ -82,8 +94,17 @@ class _RecordedStream:
             _settle(self._context, failure)
 
 
+def _internal(error: Exception) -> Failure:
+    return Failure(FailureKind.TRANSIENT, "internal error", code=type(error).__name__)
+
+
 def _settle(context: CallContext, failure: Failure | None) -> None:
-    context.services.recorder.append(_record(context, failure), telemetry=context.standing.settings.routing.telemetry)
+    """Hand the record over. A call that was answered stays answered, should this fail."""
+    try:
+        record = _record(context, failure)
+        context.services.recorder.append(record, telemetry=context.standing.settings.routing.telemetry)
+    except Exception:
+        logger.exception("call %s could not be recorded", context.call_id)
 
 
 def _record(context: CallContext, failure: Failure | None) -> CallRecord:

@@ -27,7 +27,10 @@ def read_document(body: bytes) -> tuple[dict[str, Any], bool]:
         raise _problem(f"the body is no valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise _problem("the body must be a JSON object")
-    canonical = orjson.dumps(document) == body
+    try:
+        canonical = orjson.dumps(document) == body
+    except orjson.JSONEncodeError:  # what nests deeper than it writes: nobody's schema does
+        raise _problem("the body is nested too deeply") from None
     if not canonical:
         _refuse_duplicates(body)
     return document, canonical

@@ -28,9 +28,8 @@ from routing.core.calls import (
 from routing.core.money import Money
 
 _STEERING = ("api_base", "api_key", "base_url", "extra_headers")
-_NO_REASONING = frozenset({None, "none"})
 _ROLES = {"function": Role.TOOL}  # the legacy spelling
-_SHAPED = frozenset({"json_object", "json_schema"})
+_SHAPED = ("json_object", "json_schema")
 
 
 def read_request(body: bytes) -> CallRequest:
@@ -62,7 +61,7 @@ def read_request(body: bytes) -> CallRequest:
         stream=stream,
         wants_usage=options is not None and options.get("include_usage") is True,
         structured_output=isinstance(response_format, dict) and response_format.get("type") in _SHAPED,
-        reasoning=document.get("reasoning_effort") not in _NO_REASONING,
+        reasoning=document.get("reasoning_effort") not in (None, "none"),
         prompt_caching=bool(marks),
         max_output=_limit(document),
         original=Original(Protocol.OPENAI_CHAT, body, document, canonical),
@@ -74,7 +73,7 @@ def user_of(request: CallRequest) -> str:
     document: Mapping[str, Any] = {} if request.original is None else request.original.document
     for field in ("safety_identifier", "user"):
         value = document.get(field)
-        if isinstance(value, str):
+        if value and isinstance(value, str):
             return value
     return ""
 
@@ -96,10 +95,29 @@ def write_frame(frame: Frame, *, call: str, cost: Money | None) -> bytes:
     prefix, _, data = frame.raw.partition(b"data:")
     try:
         chunk = orjson.loads(data.strip())
-    except orjson.JSONDecodeError:
-        return frame.raw  # several data lines: rare, and not worth taking apart
-    chunk["signalbox"] = {"call": call, "cost": cost.amount, "currency": cost.currency}
-    return prefix + b"data: " + orjson.dumps(chunk) + b"\n\n"
+        chunk["signalbox"] = {"call": call, "cost": cost.amount, "currency": cost.currency}
+        return prefix + b"data: " + orjson.dumps(chunk) + b"\n\n"
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return frame.raw  # several data lines, or numbers that are none: rare, and not worth taking apart
+
+
+def write_refusal(message: str, *, call: str, model: str, created: int, stream: bool) -> bytes:
+    """The answer of a model that declined by an error: the same refusal that others answer with.
+
+    A whole completion, or all the frames of a stream.
+    """
+    head = {"id": f"chatcmpl-{call}", "created": created, "model": model}
+    if not stream:
+        said = {"role": "assistant", "content": None, "refusal": message}
+        choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": "content_filter"}
+        return orjson.dumps({**head, "object": "chat.completion", "choices": [choice]})
+    deltas: list[tuple[dict[str, Any], str | None]] = [
+        ({"role": "assistant", "content": None, "refusal": message}, None),
+        ({}, "content_filter"),
+    ]
+    chunks = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason} for delta, reason in deltas]
+    frames = [{**head, "object": "chat.completion.chunk", "choices": [chunk]} for chunk in chunks]
+    return b"".join(b"data: " + each + b"\n\n" for each in (*map(orjson.dumps, frames), b"[DONE]"))
 
 
 def write_models(names: Mapping[str, int]) -> bytes:
@@ -177,15 +195,15 @@ def _part(content: object, where: str, marks: list[bool]) -> Part:
 
 
 def _tool_call(content: object, where: str) -> ToolCall:
-    function = content.get("function") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or (
-        content.get("type", "function") == "function" and not isinstance(function, dict)
-    ):
-        raise _invalid(where, "an object with a function is needed")
-    function = function or content.get("custom") or {}
+    if not isinstance(content, dict):
+        raise _invalid(where, "an object is needed")
+    kind = "custom" if content.get("type") == "custom" else "function"
+    function = content.get(kind)
+    if not isinstance(function, dict):
+        raise _invalid(f"{where}.{kind}", "an object is needed")
     arguments = function.get("arguments", function.get("input", ""))
     if not isinstance(arguments, str):
-        raise _invalid(f"{where}.function.arguments", "a JSON text is needed")
+        raise _invalid(f"{where}.{kind}.arguments", "a text is needed")
     return ToolCall(call_id=str(content.get("id", "")), name=str(function.get("name", "")), arguments=arguments)
 
 

@@ -1,0 +1,1 @@
+"""Programs that others write: they must find what they expect."""

@@ -1,0 +1,1 @@
+"""The gateway, from the outside and layer by layer."""
