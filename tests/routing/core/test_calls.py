@@ -2,8 +2,8 @@ from routing.core.calls import (
     CallReply,
     Protocol,
     Started,
-    StopReason,
     Stopped,
+    StopReason,
     Text,
     Usage,
     UsageReported,
@@ -25,9 +25,7 @@ def test_the_last_usage_of_a_stream_counts() -> None:
 
 def test_a_reply_says_why_the_model_stopped_and_what_it_used() -> None:
     usage = Usage(input=3, output=4)
-    reply = CallReply(
-        Protocol.OPENAI_CHAT, b"{}", (Text("Hi"), Stopped(StopReason.LENGTH), UsageReported(usage))
-    )
+    reply = CallReply(Protocol.OPENAI_CHAT, b"{}", (Text("Hi"), Stopped(StopReason.LENGTH), UsageReported(usage)))
     assert reply.stop is StopReason.LENGTH
     assert reply.usage is usage
 

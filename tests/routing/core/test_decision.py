@@ -140,9 +140,7 @@ READING = RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True)
     ],
     ids=["read", "switched-off", "unmeasured", "no-telemetry", "unasked", "failed"],
 )
-def test_when_history_is_read(
-    policy: RoutingPolicy, requirements: Requirements, known: Figures, is_read: bool
-) -> None:
+def test_when_history_is_read(policy: RoutingPolicy, requirements: Requirements, known: Figures, is_read: bool) -> None:
     decision = decided(criteria(), FAST, policy=policy, requirements=requirements, known=known)
     assert decision.history_read is is_read
 

@@ -253,7 +253,7 @@ HINDRANCES: dict[RejectionReason, dict[str, object]] = {
 def refused_with(configuration: ConfigurationSpec, reasons: list[RejectionReason]) -> RejectionReason | None:
     """The reason given when all of these would refuse."""
     made = {key: value for each in reasons for key, value in HINDRANCES[each].items()}
-    of = {name: {key: made[key] for key in spec.__slots__ if key in made}  # type: ignore[attr-defined]
+    of = {name: {key: made[key] for key in spec.__slots__ if key in made}
           for name, spec in (("limits", Limits), ("criteria", Criteria), ("needs", Requirements))}  # fmt: skip
     decision = decided(
         replace(configuration, criteria=Criteria(**of["criteria"])),  # type: ignore[arg-type]
@@ -296,16 +296,12 @@ def test_which_constraints_bind_for_which_selection(selection: Selection, hindra
 
 
 def test_a_fixed_model_is_not_observed_either() -> None:
-    decision = decided(
-        fixed("fast"), PRICED, requirements=TOOLS, policy=RoutingPolicy(enforcement=Enforcement.OBSERVE)
-    )
+    decision = decided(fixed("fast"), PRICED, requirements=TOOLS, policy=RoutingPolicy(enforcement=Enforcement.OBSERVE))
     assert decision.eligible[0].observed == ()
 
 
 def test_details_hold_nothing_that_belongs_to_one_call() -> None:
-    sizes = [
-        rejection(PRICED, requirements=replace(CHAT, prompt_tokens=tokens)) for tokens in (200_000, 300_000)
-    ]
+    sizes = [rejection(PRICED, requirements=replace(CHAT, prompt_tokens=tokens)) for tokens in (200_000, 300_000)]
     assert sizes[0] == sizes[1]
     ceilings = [rejection(PRICED, limits=ceiling(nanos)) for nanos in (1, 2)]
     assert ceilings[0] == ceilings[1]

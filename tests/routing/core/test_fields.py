@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -40,7 +41,7 @@ def test_what_is_no_json_or_could_be_read_in_two_ways(text: str, complaint: str)
 
 def test_every_complaint_names_the_field() -> None:
     subject = fields(name=3, count=-1, share=1.5, price="x", reach="moon", tags=["a", 1], inner=[], rows={}, on="yes")
-    for read, message in [
+    complaints: list[tuple[Callable[[], object], str]] = [
         (lambda: subject.text("name", ""), "models[0].name: a text is needed, not 3"),
         (lambda: subject.whole("count", 0), "models[0].count: a whole number from 0 is needed, not -1"),
         (lambda: subject.number("share", most=1), "models[0].share: a number from 0 to 1 is needed, not 1.5"),
@@ -57,7 +58,8 @@ def test_every_complaint_names_the_field() -> None:
             lambda: subject.only("reach", DataBoundary.INTERNAL),
             "models[0].reach: 'internal' (nothing else can be demanded) is needed, not 'moon'",
         ),
-    ]:
+    ]
+    for read, message in complaints:
         with pytest.raises(FieldError) as caught:
             read()
         assert str(caught.value) == message
@@ -80,7 +82,9 @@ def test_null_counts_as_missing() -> None:
     assert subject.fields("inner", ()).has("anything") is False
 
 
-@pytest.mark.parametrize("value", [True, False, "1", None, [], float("nan"), float("inf"), 10**400, Decimal("1e999")], ids=repr)
+@pytest.mark.parametrize(
+    "value", [True, False, "1", None, [], float("nan"), float("inf"), 10**400, Decimal("1e999")], ids=repr
+)
 def test_what_is_no_number(value: object) -> None:
     assert as_number(value) is None
 

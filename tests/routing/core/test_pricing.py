@@ -31,7 +31,11 @@ def test_a_price_is_in_force_from_its_moment_on(moment: datetime, index: int | N
 
 
 def test_of_two_prices_of_one_moment_the_later_counts() -> None:
-    prices = [price("1", "2", valid_from=SPRING), price("3", "4", valid_from=SPRING), price("5", "6", valid_from=SUMMER)]
+    prices = [
+        price("1", "2", valid_from=SPRING),
+        price("3", "4", valid_from=SPRING),
+        price("5", "6", valid_from=SUMMER),
+    ]
     assert price_at(prices, SPRING) is prices[1]
 
 

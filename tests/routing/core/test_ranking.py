@@ -63,9 +63,7 @@ def test_the_worked_costs_in_a_decision() -> None:
 
 
 def test_the_faster_of_the_worked_pair_loses_on_a_provider_that_fails_one_in_five() -> None:
-    known = figures(
-        chat=latencies(fast=4259, slow=9094), health={"fast": steady(8, 10), "slow": steady(10, 10)}
-    )
+    known = figures(chat=latencies(fast=4259, slow=9094), health={"fast": steady(8, 10), "slow": steady(10, 10)})
     decision = ranked(FAST, SLOW, known=known)
     assert order(decision) == ["slow", "fast"]
     assert scores(decision) == {
@@ -80,9 +78,7 @@ def test_thirteen_times_faster_loses_on_a_provider_that_fails_three_in_ten() -> 
 
 
 def test_at_equal_health_the_faster_wins() -> None:
-    known = figures(
-        chat=latencies(fast=4259, slow=9094), health={"fast": steady(10, 10), "slow": steady(10, 10)}
-    )
+    known = figures(chat=latencies(fast=4259, slow=9094), health={"fast": steady(10, 10), "slow": steady(10, 10)})
     assert order(ranked(FAST, SLOW, known=known)) == ["fast", "slow"]
 
 
@@ -358,9 +354,7 @@ def test_while_history_is_read_an_absent_cost_counts_as_one_half(basis: CostBasi
 
 def test_while_history_is_not_read_an_absent_cost_is_skipped() -> None:
     health = {name: steady(100) for name in ("cheap", "unpriced")}
-    decision = ranked(
-        CHEAP, UNPRICED, mode=PolicyMode.ECONOMY, call_history=False, known=figures(health=health)
-    )
+    decision = ranked(CHEAP, UNPRICED, mode=PolicyMode.ECONOMY, call_history=False, known=figures(health=health))
     assert scores(decision)["unpriced"] == pytest.approx(0.96)
     assert SignalName.COST not in decision.neutral_for_absent
 
@@ -376,9 +370,7 @@ def test_being_the_fastest_does_not_demote_a_model_without_a_cost() -> None:
     """Were its cost skipped, its own latency would take a larger share of its score than of its rivals'."""
     chat = {"cheap": history(latency=4000, cost="0.01"), "unpriced": history(latency=1000)}
     health = {name: steady(100) for name in ("cheap", "unpriced")}
-    decision = ranked(
-        CHEAP, UNPRICED, mode=PolicyMode.ECONOMY, known=figures(health=health, chat=chat)
-    )
+    decision = ranked(CHEAP, UNPRICED, mode=PolicyMode.ECONOMY, known=figures(health=health, chat=chat))
     assert decision.basis is CostBasis.CALL_COST
     assert order(decision) == ["unpriced", "cheap"]
 

@@ -148,8 +148,8 @@ def test_everything_that_may_be_said_besides() -> None:
     assert scenario.policy.enforcement is Enforcement.OBSERVE
     assert scenario.policy.telemetry is False
     assert (scenario.limits.on_device, scenario.limits.internal_only) == (True, True)
-    assert scenario.limits.regions == {"eu-1"}
-    assert scenario.limits.allowed_models == {"fast"}
+    assert scenario.limits.regions == frozenset({"eu-1"})
+    assert scenario.limits.allowed_models == frozenset({"fast"})
     assert scenario.limits.budget_targets == (frozenset({"fast", "slow"}),)
     assert scenario.requirements.prompt_tokens == 1200
     assert scenario.requirements.needs == {"tools", "vision"}
@@ -196,8 +196,8 @@ def test_budget_targets_are_one_tier_or_several(value: object, tiers: tuple[froz
 
 
 def test_regions_are_one_or_several() -> None:
-    assert one(region="eu-1").limits.regions == {"eu-1"}
-    assert one(region=["eu-1", "eu-2"]).limits.regions == {"eu-1", "eu-2"}
+    assert one(region="eu-1").limits.regions == frozenset({"eu-1"})
+    assert one(region=["eu-1", "eu-2"]).limits.regions == frozenset({"eu-1", "eu-2"})
 
 
 def test_one_capability_or_several() -> None:

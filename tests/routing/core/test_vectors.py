@@ -163,9 +163,7 @@ def test_the_decision_record_names_every_excluded_vector_and_no_other() -> None:
 
 
 def _request(messages: list[dict[str, Any]], tools: int) -> CallRequest:
-    return CallRequest(
-        target="assistant", messages=tuple(_message(each) for each in messages), tools=_tools(tools)
-    )
+    return CallRequest(target="assistant", messages=tuple(_message(each) for each in messages), tools=_tools(tools))
 
 
 def _tools(count: int) -> tuple[Tool, ...]:
@@ -178,7 +176,9 @@ def _message(content: dict[str, Any]) -> Message:
         Role(content["role"]),
         (TextPart(said),) if isinstance(said, str) else tuple(ImagePart("data:,") for _ in said),
         tool_calls=tuple(
-            ToolCall(each["id"], each.get("function", {}).get("name", ""), each.get("function", {}).get("arguments", ""))
+            ToolCall(
+                each["id"], each.get("function", {}).get("name", ""), each.get("function", {}).get("arguments", "")
+            )
             for each in content.get("tool_calls", ())
         ),
     )

@@ -44,7 +44,7 @@ def test_every_mode_and_every_failure_has_a_label() -> None:
 
 
 def test_labels_of_members_that_are_spelled_alike_stay_apart() -> None:
-    assert Operation.CHAT == Capability.CHAT
+    assert Operation.CHAT.value == Capability.CHAT.value
     assert LABELS[Operation.CHAT] == "Chat, whole answer"
     assert LABELS[Capability.CHAT] == "Chat"
     assert LABELS[Selection.FIXED] == "One fixed model"
