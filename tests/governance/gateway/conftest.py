@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+import httpx
 import pytest
 from django.apps import apps
 from django.db import connection, transaction
@@ -17,7 +18,6 @@ from governance.access.keys import issue_key
 from governance.gateway import service
 from routing.core.vocabulary import ListedOrder, Reach
 from routing.models import Configuration, LanguageModel, ListedModel
-from routing.providers import transport
 from telemetry.models import Call
 from tests.factories import (
     ApplicationFactory,
@@ -132,7 +132,7 @@ def gateway(
     """A gateway that looks at records only when it is told to (`refresh`), so that tests count and time the rest."""
     monkeypatch.setattr(service, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(service, "GATHER_SECONDS", 0.0)
-    monkeypatch.setattr(transport.httpx, "create_ssl_context", tls_context)
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda **_: tls_context())
     opened = Gateway(loop_thread)
     opened.open()
     yield opened
