@@ -15,7 +15,7 @@ from django.db.models import ProtectedError, Q, QuerySet
 from governance.demo.cast import SOURCE
 from governance.demo.operator import EMAIL
 from governance.models import AccessKey, AccessVersion, Application
-from routing.models import CatalogueVersion, Configuration, EvaluationResult, LanguageModel, Provider
+from routing.models import CatalogueVersion, Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 
 _BATCH = 1000
@@ -23,7 +23,7 @@ _BATCH = 1000
 RECORDS: tuple[type[models.Model], ...] = (
     AccessKey,
     Application,
-    Configuration,  # with its list and its fallback chain
+    Configuration,  # with its list
     EvaluationResult,
     LanguageModel,  # with its prices
     Provider,
@@ -41,16 +41,17 @@ class RemovalBlocked(Exception):
 def remove_demo() -> dict[str, int]:
     """Remove everything of the demo; gives how many rows of each kind went.
 
-    Rows go in batches, then the records in one transaction. Interrupted, it can be run again.
+    All of it or nothing: one transaction, within which rows go in batches.
 
     Raises:
-        RemovalBlocked: somebody else's records refer to the demo's; nothing but rows was removed.
+        RemovalBlocked: somebody else's records refer to the demo's.
     """
-    removed = {"calls": _remove_calls(), "usage days": _remove_usage()}
     try:
         with transaction.atomic():
             CatalogueVersion.bump()
             AccessVersion.bump()
+            removed = {"calls": _remove_calls(), "usage days": _remove_usage()}
+            QuerySet(FallbackLink).filter(configuration__source=SOURCE).delete()
             for kind in RECORDS:
                 removed[str(kind._meta.verbose_name_plural)] = _delete(_marked(kind))
             removed["operators"] = _delete(QuerySet(User).filter(email=EMAIL))
@@ -82,13 +83,11 @@ def _remove_calls() -> int:
     calls: QuerySet[Call] = QuerySet(Call).filter(Q(source=SOURCE) | Q(key__in=_key_ids()))
     removed = 0
     for ids in _batches(calls):
-        with transaction.atomic():
-            decisions = set(
-                QuerySet(Call).filter(pk__in=ids).exclude(decision=None).order_by().values_list("decision", flat=True)
-            )
-            QuerySet(Attempt).filter(call__in=ids).delete()
-            removed += _delete(QuerySet(Call).filter(pk__in=ids))
-            QuerySet(DecisionRecord).filter(pk__in=decisions, calls=None).delete()
+        batch: QuerySet[Call] = QuerySet(Call).filter(pk__in=ids)
+        decisions = set(batch.exclude(decision=None).order_by().values_list("decision", flat=True))
+        QuerySet(Attempt).filter(call__in=ids).delete()
+        removed += _delete(batch)
+        QuerySet(DecisionRecord).filter(pk__in=decisions, calls=None).delete()
     return removed
 
 

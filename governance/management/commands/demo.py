@@ -83,8 +83,8 @@ class Command(BaseCommand):
                 self._run(folder, port=options["port"], reset=options["reset"], speed=options["speed"])
         except (DemoProblem, SeedConflict, RemovalBlocked) as problem:
             raise CommandError(str(problem)) from problem
-        except KeyboardInterrupt:
-            self._say(f"\nStopped. The demo is kept in {_shown(folder.path)} for the next start.")
+        except KeyboardInterrupt as signalled:
+            self._say(f"\nStopped ({signalled}). The demo is kept in {_shown(folder.path)} for the next start.")
 
     def _run(self, folder: DemoFolder, *, port: int, reset: bool, speed: float) -> None:
         if not running.is_free(port):
@@ -178,9 +178,9 @@ Ctrl-C stops everything and keeps the data; `make demo RESET=1` starts afresh.""
         self.stdout.flush()
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     """Every signal that ends us does so in the same way."""
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _shown(path: Path) -> str:

@@ -1,0 +1,146 @@
+"""`remove_demo` takes every marked row, leaves everything else, and says so when something stands in its way."""
+
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import models
+
+from governance.demo.cast import SOURCE
+from governance.demo.folder import DemoFolder
+from governance.demo.operator import provide_operator
+from governance.demo.removal import RECORDS, ROWS, RemovalBlocked, remove_demo
+from governance.demo.seed import seed
+from governance.models import AccessKey, AccessVersion
+from routing.models import CatalogueVersion, Configuration, LanguageModel, ListedModel, Price, Provider
+from routing.vault import Vault
+from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from tests.factories import AccessKeyFactory, CallFactory, ConfigurationFactory, LanguageModelFactory
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 27, 15, 20, tzinfo=UTC)
+VAULT = Vault([("k1", bytes(32))])
+
+
+@pytest.fixture
+def demo() -> None:
+    seed(now=NOW, simulator="http://127.0.0.1:8900", vault=VAULT, length=timedelta(hours=30))
+
+
+def count(*kinds: type[models.Model]) -> list[int]:
+    return [kind._default_manager.count() for kind in kinds]
+
+
+@pytest.mark.usefixtures("demo")
+def test_nothing_of_the_demo_is_left() -> None:
+    assert Attempt.objects.exists()
+    removed = remove_demo()
+    emptied: tuple[type[models.Model], ...] = (*RECORDS, *ROWS, Attempt, DecisionRecord, Price, ListedModel)
+    assert count(*emptied) == [0] * len(emptied)
+    assert removed["calls"] > 200
+    assert (removed["providers"], removed["language models"], removed["configurations"]) == (4, 8, 6)
+    assert sum(remove_demo().values()) == 0
+
+
+@pytest.mark.usefixtures("demo")
+def test_what_is_not_the_demos_stays() -> None:
+    kinds = (Provider, LanguageModel, Configuration, AccessKey, Call, User)
+    for kind in kinds:
+        assert (
+            not kind._default_manager.exclude(**({} if kind is User else {"source": SOURCE})).exists() or kind is User
+        )
+    LanguageModelFactory()
+    ConfigurationFactory()
+    AccessKeyFactory()
+    CallFactory()
+    User.objects.create_user("operator-of-somebody")
+    remove_demo()
+    assert all(number >= 1 for number in count(*kinds))
+    assert Call.objects.count() == 1
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_call_with_a_key_of_the_demo_goes_whatever_source_it_named() -> None:
+    key = AccessKey.objects.filter(source=SOURCE).first()
+    assert key is not None
+    CallFactory(key=str(key.pk), source="somewhere")
+    remove_demo()
+    assert not Call.objects.exists()
+    assert not UsageDay.objects.exists()
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_decision_stays_for_as_long_as_a_call_points_to_it() -> None:
+    decision = DecisionRecord.objects.first()
+    CallFactory(decision=decision)
+    remove_demo()
+    assert list(DecisionRecord.objects.all()) == [decision]
+
+
+@pytest.mark.usefixtures("demo")
+def test_every_process_hears_of_it() -> None:
+    versions = CatalogueVersion.read(), AccessVersion.read()
+    remove_demo()
+    assert CatalogueVersion.read() > versions[0]
+    assert AccessVersion.read() > versions[1]
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_record_of_somebody_else_that_refers_to_the_demo_stands_in_its_way() -> None:
+    mine = ConfigurationFactory(identifier="mine")
+    ListedModel(configuration=mine, model=LanguageModel.objects.get(identifier="swift-chat")).save()
+    before = count(*RECORDS, *ROWS)
+    with pytest.raises(RemovalBlocked, match="listed model mine: swift-chat"):
+        remove_demo()
+    assert count(*RECORDS, *ROWS) == before
+
+
+def test_every_kind_of_row_that_names_its_source_is_known_to_the_removal() -> None:
+    ours = [
+        kind
+        for label in ("routing", "telemetry", "budgets", "governance")
+        for kind in apps.get_app_config(label).get_models()
+    ]
+    named = {kind for kind in ours if any(field.name == "source" for field in kind._meta.get_fields())}
+    assert named == {*RECORDS, *ROWS}
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_command_asks_first(monkeypatch: pytest.MonkeyPatch, settings: object, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
+    folder = DemoFolder(tmp_path)
+    folder.write_keys({"visitor": "sb-1", "help-desk": "sb-2"})
+    provide_operator(folder)
+    said = StringIO()
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    call_command("remove_demo", stdout=said)
+    assert "Nothing was removed" in said.getvalue()
+    assert Call.objects.exists()
+    monkeypatch.setattr("builtins.input", lambda _: "y")
+    call_command("remove_demo", stdout=said)
+    assert "4 providers" in said.getvalue()
+    assert "1 operators" in said.getvalue()
+    assert not Call.objects.exists()
+    assert not User.objects.exists()
+    assert not folder.visitor_key.exists()
+    assert not folder.operator_password.exists()
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_command_says_what_stands_in_its_way() -> None:
+    mine = ConfigurationFactory(identifier="mine")
+    ListedModel(configuration=mine, model=LanguageModel.objects.get(identifier="swift-chat")).save()
+    with pytest.raises(CommandError, match=r"Records that are not the demo's refer to it: .*try again\."):
+        call_command("remove_demo", yes=True)
+
+
+def test_without_a_demo_there_is_nothing_to_remove() -> None:
+    said = StringIO()
+    call_command("remove_demo", yes=True, stdout=said)
+    assert "There was nothing of the demo" in said.getvalue()
