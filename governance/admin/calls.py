@@ -49,6 +49,10 @@ class CatalogueFilter(SimpleListFilter):
         value = self.value()
         return queryset if value is None else queryset.filter(**{self.column: value})
 
+    def has_output(self) -> bool:
+        """Also while there is nothing to choose, if somebody chose: a filter that is not applied shows too much."""
+        return super().has_output() or self.value() is not None
+
     @property
     def column(self) -> str:
         """The column to filter."""
@@ -287,12 +291,9 @@ class CallAdmin(SearchedByBeginning):
         }
         return ", ".join(name for name, used in moved.items() if used) or "none"
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        call = self.get_object(request, object_id)
-        context = {} if call is None else self.explanation(call)
-        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        explanation = self.explanation(context["original"])
+        return super().render_change_form(request, {**context, **explanation}, *args, **kwargs)
 
     def explanation(self, call: Call) -> dict[str, Any]:
         """What the page shows besides the row: attempts, and why this model."""
@@ -349,12 +350,10 @@ class DecisionRecordAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[DecisionRecord]:
         return super().get_queryset(request).defer("document")
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        record: DecisionRecord | None = self.get_object(request, object_id)
-        context = {"decision": None if record is None else decision_table(record.document), "decision_recorded": True}
-        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        table = decision_table(context["original"].document)
+        context = {**context, "decision": table, "decision_recorded": True}
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 @admin.register(UsageDay)

@@ -1,11 +1,13 @@
 """Pages as a browser sees them: what a form would send, and what a table shows."""
 
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, Protocol
 
-from django.http import HttpResponse
 
-VOID = {"input", "br", "img", "meta", "link", "hr"}
+class Page(Protocol):
+    """An answer of the test client."""
+
+    content: bytes
 
 
 class _Forms(HTMLParser):
@@ -43,12 +45,12 @@ class _Forms(HTMLParser):
             self.values[self._area][0] += data.removeprefix("\n")
 
 
-def text_of(response: HttpResponse) -> str:
+def text_of(response: Page) -> str:
     """The page's source."""
     return response.content.decode()
 
 
-def sent_by(response: HttpResponse, **changes: Any) -> dict[str, list[str]]:
+def sent_by(response: Page, **changes: Any) -> dict[str, list[str]]:
     """What the form on a page would send, with changes: a value, a list of values, or ``None`` for an empty box."""
     forms = _Forms()
     forms.feed(text_of(response))

@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
-from django.db import connection, models
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -26,13 +26,13 @@ def _key() -> AccessKey:
     return issued.record
 
 
-def _configuration() -> models.Model:
+def _configuration() -> Any:
     configuration = factories.ConfigurationFactory.create(listed=True)
     factories.FallbackLinkFactory.create(configuration=configuration)
     return configuration
 
 
-def _call() -> models.Model:
+def _call() -> Any:
     call = factories.CallFactory.create(decision=factories.DecisionRecordFactory.create())
     for index in range(2):
         factories.AttemptFactory.create(call=call, index=index)
