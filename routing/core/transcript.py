@@ -3,7 +3,8 @@
 A record is stored once per distinct content, since thousands of calls within a minute share it. So the document
 holds only what calls share; the estimate, the pin and the key of one call live on the call's row. For every
 candidate, refused ones included, it keeps the raw figures in force at that moment; the keys of ``signals`` say
-which of them the mode looked at, ``counted`` what each was worth in the score.
+which of them the mode looked at. What each was worth in the score follows from ``signals``, ``weights`` and
+``neutral_for_absent`` (``ranking.contributions``), and is not written down a second time.
 """
 
 import json
@@ -19,7 +20,7 @@ from routing.core.eligibility import Rejection
 from routing.core.money import Money, format_nanos, parse_nanos
 from routing.core.policy import PolicyMode
 from routing.core.pricing import Price, Rates
-from routing.core.ranking import Reading, contributions
+from routing.core.ranking import Reading
 from routing.core.signals import HealthFigure, HistoryFigure
 from routing.core.vocabulary import (
     CostBasis,
@@ -67,7 +68,7 @@ def document(decision: Decision) -> dict[str, Any]:
         "signals_used": [name.value for name in decision.signals_used],
         "selected": None if decision.selected is None else decision.selected.model.identifier,
         "unavailable": list(decision.unavailable),
-        "candidates": _candidates(decision),
+        "candidates": [_candidate(each) for each in decision.candidates],
     }
 
 
@@ -231,18 +232,7 @@ def _criteria(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _candidates(decision: Decision) -> list[dict[str, Any]]:
-    eligible = [
-        _candidate(
-            each,
-            contributions(each.signals, weights=decision.weights, neutral_for_absent=decision.neutral_for_absent),
-        )
-        for each in decision.eligible
-    ]
-    return eligible + [_candidate(each, {}) for each in decision.refused]
-
-
-def _candidate(candidate: Candidate, counted: Mapping[SignalName, tuple[float, float]]) -> dict[str, Any]:
+def _candidate(candidate: Candidate) -> dict[str, Any]:
     model, provider, rejection = candidate.model, candidate.model.provider, candidate.rejection
     return {
         "identifier": model.identifier,
@@ -260,7 +250,6 @@ def _candidate(candidate: Candidate, counted: Mapping[SignalName, tuple[float, f
         "region": provider.region,
         "score": candidate.score,
         "signals": {_SPELLING[name]: value for name, value in candidate.signals.items()},
-        "counted": {_SPELLING[name]: value for name, (_, value) in counted.items()},
         "figures": _figures(candidate.reading),
         "observed": list(candidate.observed),
         "reason": None if rejection is None else rejection.reason.value,

@@ -94,19 +94,25 @@ def test_absence_is_null_and_not_collected_is_no_key() -> None:
     assert document(DECISIONS["provider-priority"])["candidates"][0]["signals"] == {}
 
 
-def test_what_each_signal_was_worth_leads_to_the_score() -> None:
-    content = document(ranked(FAST, SLOW, known=KNOWN))
+def test_a_document_is_enough_to_work_the_score_out_again() -> None:
+    content = document(ranked(FAST, SLOW, model("unmeasured"), known=KNOWN))
     for each in content["candidates"]:
-        weights = {name: content["weights"][name] for name in each["counted"]}
-        total = sum(weights[name] * value for name, value in each["counted"].items())
-        assert each["score"] == pytest.approx(total / sum(weights.values()), abs=1e-9)
+        pairs = []
+        for name, weight in content["weights"].items():
+            value = each["signals"][name]
+            if value is None and name in content["neutral_for_absent"]:
+                value = 0.5
+            if value is not None:
+                pairs.append((weight, value))
+        mean = sum(weight * value for weight, value in pairs) / sum(weight for weight, _ in pairs)
+        assert each["score"] == pytest.approx(mean, abs=1e-9)
 
 
 def test_refused_candidates_keep_their_figures_and_have_no_score() -> None:
     refused = document(DECISIONS["partly-refused"])["candidates"][1]
     assert refused["reason"] == "adapterNotAllowed"
     assert refused["detail"] == "adapter type openai is not among anthropic"
-    assert (refused["score"], refused["signals"], refused["counted"]) == (None, {}, {})
+    assert (refused["score"], refused["signals"]) == (None, {})
     assert refused["figures"]["quality"] == 0.8
 
 
