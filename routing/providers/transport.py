@@ -16,6 +16,7 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx
@@ -32,6 +33,7 @@ MAX_ERROR_BYTES = 64 * 1024
 ERROR_BODY_SECONDS = 2.0
 DRAIN_SECONDS = 0.1
 _PIECE = 256 * 1024
+_LARGE_BODY = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +87,56 @@ class Inflater:
             return self._decompress(data)
         self._may_be_raw = False
         return piece
+
+
+class _Sliced(httpx.AsyncByteStream):
+    """A large request body, written in pieces: in one piece it would be copied at once and block the loop."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for at in range(0, len(self._body), _PIECE):
+            yield self._body[at : at + _PIECE]
+
+
+class _Watch:
+    """Fails the body that a connection is carrying when the connection is lost.
+
+    aiohttp (3.14) does so itself, except after broken chunk framing in the middle of a body: its parser forgets the
+    body before it raises, and whoever reads it waits for ever. One watch is kept for each connection.
+    """
+
+    __slots__ = ("content",)
+
+    def __init__(self) -> None:
+        self.content: aiohttp.StreamReader | None = None
+
+    def __call__(self, closed: asyncio.Future[None]) -> None:
+        if not closed.cancelled():
+            closed.exception()  # taken notice of
+        content, self.content = self.content, None
+        if content is not None and not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientPayloadError("the connection was lost"))
+
+
+class _Response(aiohttp.ClientResponse):
+    """A response whose body fails when its connection is lost; see :class:`_Watch`."""
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        await super().start(connection)
+        if protocol is not None and not self.content.is_eof():
+            watch = _watches.get(protocol)
+            if watch is None:
+                watch = _watches[protocol] = _Watch()
+                if protocol.closed is not None:
+                    protocol.closed.add_done_callback(watch)
+            watch.content = self.content
+        return self
+
+
+_watches: WeakKeyDictionary[aiohttp.client_proto.ResponseHandler, _Watch] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -259,14 +311,16 @@ class HttpTransport:
         limit = timeouts.total
         if phase is Phase.FIRST_EVENT:
             limit = min(limit, timeouts.first_event)
+        is_large = len(body) > _LARGE_BODY
         request = httpx.Request(
             method,
             line.url(path),
-            headers=headers,
-            stream=httpx.ByteStream(body),
+            headers=(*headers, (b"content-length", b"%d" % len(body))) if is_large else headers,
+            stream=_Sliced(body) if is_large else httpx.ByteStream(body),
             extensions={"timeout": {"connect": timeouts.connect, "pool": timeouts.connect}},
         )
-        request.read()
+        if not is_large:
+            request.read()  # makes the transport take the bytes themselves
         try:
             async with asyncio.timeout_at(started_at + limit):
                 response = await line.http.handle_async_request(request)
@@ -322,6 +376,7 @@ class HttpTransport:
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
+            response_class=_Response,
             trust_env=False,
             skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
         )

@@ -80,7 +80,7 @@ def test_status_alone(status: int, expected: K, body: bytes) -> None:
         (400, error(code="invalid_value", param="messages[0].role"), K.INVALID_REQUEST),
         (404, error(code="invalid_value"), K.NOT_FOUND),
         (401, error(code="invalid_request_error"), K.AUTH),
-        (422, b'{"detail":[{"loc":["body","messages"],"msg":"field required","input":"the prompt"}]}', K.INVALID_REQUEST),
+        (422, b'{"detail":[{"loc":["body","messages"],"msg":"required","input":"prompt"}]}', K.INVALID_REQUEST),
         (400, b'[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]', K.INVALID_REQUEST),
         (400, b'{"code":"Client specified an invalid argument","error":"Incorrect API key"}', K.INVALID_REQUEST),
         (429, b'{"object":"error","message":"slow down","type":"rate_limited","code":"1300"}', K.RATE_LIMITED),

@@ -39,7 +39,7 @@ STRICT = OutboundPolicy()
         ("fec0::1", AddressClass.PRIVATE),
         ("100.64.0.1", AddressClass.SHARED),
         ("100.127.255.255", AddressClass.SHARED),
-        ("0.0.0.0", AddressClass.UNSPECIFIED),
+        ("0.0.0.0", AddressClass.UNSPECIFIED),  # noqa: S104
         ("0.1.2.3", AddressClass.UNSPECIFIED),
         ("::", AddressClass.UNSPECIFIED),
         ("224.0.0.1", AddressClass.MULTICAST),
@@ -88,17 +88,19 @@ def test_nothing_is_public_that_the_standard_library_calls_otherwise(
     if classify_address(address) is None and not (
         isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.sixtofour)
     ):
-        assert not (address.is_private or address.is_loopback or address.is_link_local or address.is_multicast)
+        assert not any((address.is_private, address.is_loopback, address.is_link_local, address.is_multicast))
 
 
 @pytest.mark.parametrize(
     "host",
     [
         "127.0.0.1", "169.254.169.254", "2852039166", "0xa9fea9fe", "0xA9.0xFE.0xA9.0xFE", "0251.0376.0251.0376",
-        "127.1", "127.0.1", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0", "00000177.0.0.1", "1.1.1.1.1",
+        "127.1", "127.0.1", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0",  # noqa: S104
+        "00000177.0.0.1", "1.1.1.1.1",
         "256.256.256.256", "100.64.0.1", "100.100.100.200", "[::1]", "[::]", "[::ffff:a9fe:a9fe]",
         "[::ffff:127.0.0.1]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "[fd00:ec2::254]", "[fe80::1]",
-        "[fe80::1%25eth0]", "[::127.0.0.1]", "１２７.0.0.1", "127。0。0。1", "10.0.0.1", "192.168.1.1",
+        "[fe80::1%25eth0]", "[::127.0.0.1]", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021",
+        "10.0.0.1", "192.168.1.1",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("scheme", ["https", "http"])
@@ -162,7 +164,7 @@ def test_an_exception_by_name_lifts_private_addresses_but_not_metadata() -> None
     named = policy.destination("http://models.internal:8000/v1")
     for address in ("10.0.0.1", "127.0.0.1", "100.64.0.1", "fd12::1", "::ffff:10.0.0.1"):
         policy.check_address(named, address)
-    for address in ("169.254.169.254", "169.254.7.7", "0.0.0.0", "224.0.0.1", "fd00:ec2::254", "::ffff:a9fe:a9fe"):
+    for address in ("169.254.169.254", "169.254.7.7", "0.0.0.1", "224.0.0.1", "fd00:ec2::254", "::ffff:a9fe:a9fe"):
         with pytest.raises(DestinationBlocked):
             policy.check_address(named, address)
     policy.destination("http://169.254.169.254/v1")

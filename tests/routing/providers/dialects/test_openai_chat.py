@@ -1,3 +1,4 @@
+import contextlib
 from typing import Any
 
 import orjson
@@ -60,18 +61,25 @@ def test_nothing_is_added_when_the_caller_asked_for_usage_or_the_host_is_not_ask
     assert body == orjson.dumps(CANONICAL | {"model": "gpt-x-mini"})
 
 
+ASKED = b'"stream_options":{"include_usage":true}'
 ODD = [
     (
-        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n\t"model":\t"fast" , "n":1.0, "stream":true }',
-        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n\t"model":\t"gpt-x-mini" , "n":1.0, "stream":true,"stream_options":{"include_usage":true} }',
+        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n'
+        b'\t"model":\t"fast" , "n":1.0, "stream":true }',
+        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n'
+        b'\t"model":\t"gpt-x-mini" , "n":1.0, "stream":true,' + ASKED + b" }",
     ),
     (
-        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"fast","tools":[{"model":"no"}],"stream":true,"stream_options":null}\n',
-        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"gpt-x-mini","tools":[{"model":"no"}],"stream":true,"stream_options":{"include_usage":true}}\n',
+        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"fast","tools":[{"model":"no"}],'
+        b'"stream":true,"stream_options":null}\n',
+        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"gpt-x-mini","tools":[{"model":"no"}],'
+        b'"stream":true,' + ASKED + b"}\n",
     ),
     (
-        b'{"mod\\u0065l": "fast","stream":true,"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : false }}',
-        b'{"mod\\u0065l": "gpt-x-mini","stream":true,"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : true }}',
+        b'{"mod\\u0065l": "fast","stream":true,'
+        b'"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : false }}',
+        b'{"mod\\u0065l": "gpt-x-mini","stream":true,'
+        b'"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : true }}',
     ),
     (
         b' \n{"stream":true,"stream_options":{ },"a":"\\\\","b":"model","model":"fast"}',
@@ -79,9 +87,9 @@ ODD = [
     ),
     (
         b'{"model":"fast","stream":true,"model":"fast","s":"\\u0000"}',
-        b'{"model":"gpt-x-mini","stream":true,"model":"gpt-x-mini","s":"\\u0000","stream_options":{"include_usage":true}}',
+        b'{"model":"gpt-x-mini","stream":true,"model":"gpt-x-mini","s":"\\u0000",' + ASKED + b"}",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "expected"), ODD, ids=["escapes", "numbers", "nested", "empty-options", "repeated"])
@@ -256,7 +264,7 @@ def test_a_whole_reply() -> None:
         ({"content": ""}, "content_filter", [Stopped(StopReason.REFUSAL)]),
         ({"content": "x"}, "something", [Text("x"), Stopped(StopReason.OTHER)]),
         (
-            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "x"}]},
+            {"content": [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"type": "text", "text": "x"}]},
             "stop",
             [Reasoning("hm"), Text("x"), Stopped(StopReason.END)],
         ),
@@ -373,7 +381,8 @@ def test_usage_is_hidden_only_where_it_was_not_asked_for_and_stands_alone() -> N
     alone: dict[str, Any] = {"choices": [], "usage": block}
     (frame,) = frames(alone, hides_usage=False)
     assert not frame.hidden
-    for choices in ([], None):
+    nothing: tuple[list[Any] | None, ...] = ([], None)
+    for choices in nothing:
         (frame,) = frames({"choices": choices, "usage": block})
         assert frame.hidden
     (frame,) = frames(delta("stop") | {"usage": block})
@@ -493,10 +502,8 @@ def test_no_chunk_breaks_the_reading(content: Any, entry: Any, other: Any) -> No
         "reasoning": other,
     }
     for payload in (delta(**fields), {"choices": content}, {"choices": [entry]}, {"id": other, "usage": content}):
-        try:
+        with contextlib.suppress(CallFailed):
             frames(payload)
-        except CallFailed as failed:
-            assert failed.failure.kind in FailureKind
 
 
 def test_originals_of_no_protocol_are_refused() -> None:

@@ -1,0 +1,30 @@
+import pytest
+
+from routing.providers.outbound import OutboundPolicy
+from routing.providers.registry import ADAPTER_TYPES, UnknownAdapterType, adapter_for
+
+NOT_SERVED_YET = {"azure_openai", "anthropic", "gemini"}
+
+
+def test_what_cannot_be_served_is_not_registered() -> None:
+    assert not NOT_SERVED_YET & set(ADAPTER_TYPES)
+
+
+def test_an_unknown_type_is_told_the_known_ones() -> None:
+    with pytest.raises(UnknownAdapterType, match=r"'anthropic'; known are: custom, deepseek, fireworks"):
+        adapter_for("anthropic")
+
+
+@pytest.mark.parametrize("name", sorted(ADAPTER_TYPES))
+def test_every_type_is_complete(name: str) -> None:
+    kind = ADAPTER_TYPES[name]
+    assert kind.name == name
+    assert kind.label
+    assert adapter_for(name) is kind.adapter
+    if kind.needs_key:
+        OutboundPolicy().destination(kind.base_url)
+    assert not kind.base_url.endswith("/")
+
+
+def test_hosts_that_refuse_stream_options_are_not_sent_any() -> None:
+    assert adapter_for("mistral") is not adapter_for("openai")
