@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +205,8 @@ class _Connection(asyncio.Protocol):
         self._client_gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._number = self._fake.opened(transport)
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not a subclass
+        self._number = self._fake.opened(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
