@@ -242,6 +242,9 @@ def test_calls_keep_coming(first: Terminal) -> None:
     while len(re.findall(r": 200 in ", log.read_text(encoding="utf-8"))) < 2:
         assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
         time.sleep(0.5)
+    with closing(sqlite3.connect(first.folder / "signalbox.sqlite3")) as database:
+        sources = database.execute("SELECT DISTINCT source FROM telemetry_call").fetchall()
+    assert sources == [("demo",)], "the visitor's calls are marked too, by their key"
 
 
 def test_a_second_demo_on_the_same_folder_says_what_to_do(first: Terminal) -> None:

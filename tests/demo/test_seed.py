@@ -1,12 +1,13 @@
 """The seeded past: its stated means, what it decides, what it adds up to, and that it is brought up to now."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import models, transaction
+from django.db import connections, models, transaction
 from django.db.models import Count, Max, Sum
 from pytest_django import DjangoDbBlocker
 
@@ -471,3 +472,22 @@ def test_a_name_that_is_taken_is_a_conflict(db: None) -> None:
     ProviderFactory(identifier="atlas-cloud")
     with pytest.raises(SeedConflict, match="atlas-cloud that is not the demo's"):
         seed(now=NOW, simulator=SIMULATOR, vault=VAULT, length=timedelta(hours=1))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_seed_at_once_add_nothing_twice() -> None:
+    arguments: dict[str, Any] = {"simulator": SIMULATOR, "vault": VAULT, "length": timedelta(hours=2)}
+
+    def seed_in_a_thread() -> int:
+        try:
+            return seed(now=NOW, **arguments).calls
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        added = sorted(future.result() for future in [pool.submit(seed_in_a_thread) for _ in range(2)])
+    assert added[0] == 0
+    assert added[1] == Call.objects.count() > 20
+    assert Provider.objects.count() == len(cast.PROVIDERS)
+    assert AccessKey.objects.filter(revoked_at=None).count() == len(cast.APPLICATIONS)
+    assert sums_of_usage() == sums_of_calls()
