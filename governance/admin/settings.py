@@ -139,7 +139,6 @@ class SettingValueAdmin(ModelAdmin):
             "title": "Settings in force",
             "opts": self.opts,
             "rows": setting_rows(),
-            "may_change": self.has_change_permission(request),
         }
         return TemplateResponse(request, "admin/governance/settingvalue/change_list.html", context)
 
