@@ -55,6 +55,11 @@ class World:
         """How many requests each provider has received."""
         return [len(each.requests) for each in self.upstreams]
 
+    def forget(self) -> None:
+        """Forget what providers were asked."""
+        for each in self.upstreams:
+            each.requests.clear()
+
     def wait_for_request(self, upstream: int) -> None:
         """Wait until a provider is asked."""
         wait_until(lambda: bool(self.upstreams[upstream].requests))
