@@ -29,7 +29,7 @@ from routing.core.calls import (
 )
 from routing.core.failures import CallFailed, FailureKind
 from routing.providers.base import Endpoint
-from routing.providers.dialects.openai_chat import ChunkReader, read_reply, read_usage, request_body, splice
+from routing.providers.dialects.openai_chat import ChunkReader, read_reply, read_usage, request_body
 from routing.providers.sse import ServerEvent
 from tests.routing.providers.conftest import request_of
 
@@ -109,19 +109,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["model", "a", 'q"', "é", "stream_options"]) | st.text(max_size=4), JSON, max_size=6
-    ),
-    st.sampled_from([0, orjson.OPT_INDENT_2, orjson.OPT_APPEND_NEWLINE]),
-)
-def test_spliced_is_the_same_as_parsed_changed_and_written(document: dict[str, Any], option: int) -> None:
-    body = orjson.dumps(document, option=option)
-    changed = splice(body, {"model": b'"m"', "x": b"[1]"})
-    assert list(orjson.loads(changed).items()) == list((document | {"model": "m", "x": [1]}).items())
-    assert splice(body, {}) == body
 
 
 def test_a_request_of_another_protocol_is_refused_by_name_of_what_is_lost() -> None:
