@@ -165,6 +165,7 @@ Try, in another terminal:
 
 {switch}:
      {manage} demo --history {"off" if reads_history else "on"}
+     or, in the admin, the setting {CALL_HISTORY.key}: {base}/admin/governance/settingvalue/
 
 Ctrl-C stops everything and keeps the data; `make demo RESET=1` starts afresh."""
         )
