@@ -60,7 +60,8 @@ def _amounts(record: CallRecord) -> tuple[int, ...]:
     counts = (0,) * 5 if tokens is None else (
         tokens.input, tokens.cache_read, tokens.cache_write, tokens.output, tokens.reasoning,
     )  # fmt: skip
-    return (1, 0 if record.success else 1, *counts, record.cost_nanos or 0, 1 if unpriced else 0)
+    counted = (max(0, count) for count in counts)
+    return (1, 0 if record.success else 1, *counted, record.cost_nanos or 0, 1 if unpriced else 0)
 
 
 def _upsert(rows: int) -> str:

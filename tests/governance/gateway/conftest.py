@@ -9,8 +9,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-from django.apps import apps
-from django.db import connection, transaction
 from django.test import TransactionTestCase
 from pytest_django import Settings
 
@@ -30,8 +28,8 @@ from tests.governance.gateway.harness import Gateway, LoopThread
 from tests.governance.gateway.upstream import answers
 from tests.servers.fake_provider import FakeProvider, Script
 from tests.servers.web import wait_until
+from tests.telemetry.tables import empty_tables
 
-APPS = ("routing", "telemetry", "budgets", "governance")
 UPSTREAMS = 3
 
 
@@ -108,17 +106,8 @@ def outbound(upstreams: list[FakeProvider], settings: Settings) -> list[tuple[st
 
 @pytest.fixture
 def tables(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
-    """Tables in which threads see each other's rows, and which are empty again afterwards: by deleting, since the
-    truncating that Django does costs PostgreSQL a second, however few the rows are."""
+    """Tables in which threads see each other's rows, and which are empty again afterwards."""
     monkeypatch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_tables())
-
-
-def empty_tables() -> None:
-    """Delete every row of ours."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        for app in APPS:
-            for model in apps.get_app_config(app).get_models():
-                cursor.execute(f'DELETE FROM "{model._meta.db_table}"')  # noqa: S608  # names of our own
 
 
 @lru_cache
