@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from django.db import DatabaseError
+from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.settings_store.store import EffectiveSettings, settings_poll
 from routing.circuits import FailureStreaks
@@ -46,14 +46,16 @@ class Ruling:
 class Standing:
     """What is in force at one moment.
 
-    ``fresh_until`` is when the next dated price comes into force: rulings are remembered until then. The memory is
-    the standing's own, so that nothing remembered outlives what it was made of.
+    ``since`` is when it was put together, ``fresh_until`` when the next dated price comes into force: rulings are
+    remembered for moments between. The memory is the standing's own, so that nothing remembered outlives what it was
+    made of.
     """
 
     settings: EffectiveSettings
     snapshot: CatalogueSnapshot
     figures: Figures
     streaks: FailureStreaks
+    since: datetime
     fresh_until: datetime | None
     context_lengths: tuple[int, ...]
     remembered: dict[tuple[object, ...], Ruling] = field(default_factory=dict, compare=False)
@@ -77,6 +79,7 @@ class Standing:
             snapshot=snapshot,
             figures=figures,
             streaks=streaks,
+            since=now,
             fresh_until=min(coming, default=None),
             context_lengths=tuple(sorted(lengths)),
         )
@@ -154,7 +157,7 @@ class StandingPoll:
         """Read what has changed: two version reads, figures where they have grown old.
 
         Raises:
-            DatabaseError: settings or catalogue cannot be read; the last standing stays in force.
+            django.db.Error: settings or catalogue cannot be read; the last standing stays in force.
         """
         now = now or datetime.now(UTC)
         self._settings.refresh()
@@ -219,14 +222,14 @@ class _Measured:
     def _read_history(self, now: datetime) -> Mapping[HistoryKey, HistoryFigure] | None:
         try:
             return read_history(now=now, currency=self._currency)
-        except DatabaseError:
+        except DatabaseFault:
             logger.warning("call history cannot be read; decisions go on without it", exc_info=True)
             return None
 
     def _read_health(self, now: datetime) -> Mapping[str, HealthFigure]:
         try:
             return read_health(now=now)
-        except DatabaseError:
+        except DatabaseFault:
             logger.warning("health cannot be read; decisions go on without it", exc_info=True)
             return {}
 
@@ -262,7 +265,8 @@ def _memory_key(
     limits: Limits,
     now: datetime,
 ) -> tuple[object, ...] | None:
-    if limits.cost_ceiling is not None or (standing.fresh_until is not None and now >= standing.fresh_until):
+    fresh_until = standing.fresh_until
+    if limits.cost_ceiling is not None or now < standing.since or (fresh_until is not None and now >= fresh_until):
         return None
     prompt = requirements.prompt_tokens
     return (
