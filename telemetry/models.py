@@ -24,7 +24,7 @@ class WrittenOnce(models.Model):
     def save(self, **kwargs: Any) -> None:
         if not self._state.adding:
             raise WrittenOnceError(f"{type(self).__name__} {self.pk} is written once and cannot be changed")
-        super().save(**kwargs)
+        super().save(**{**kwargs, "force_insert": True})  # a new object must not replace the row of its key
 
 
 class DecisionRecord(WrittenOnce):
@@ -109,6 +109,11 @@ class Call(WrittenOnce):
         ordering: ClassVar = ["-started_at"]
         indexes: ClassVar = [
             models.Index(fields=["-started_at"], name="telemetry_call_latest"),
+            # The pages' filters, each in the order of the list.
+            models.Index(fields=["application", "-started_at"], name="telemetry_call_application"),
+            models.Index(fields=["requested", "-started_at"], name="telemetry_call_requested"),
+            models.Index(fields=["served_model", "-started_at"], name="telemetry_call_model"),
+            models.Index(fields=["-started_at"], condition=models.Q(success=False), name="telemetry_call_failed"),
             # Serves the history's GROUP BY without touching the table, where the database can.
             models.Index(
                 fields=["started_at"],

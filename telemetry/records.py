@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from routing.core.calls import Usage
+from routing.core.decision import Decision
+from routing.core.plan import Step
+from routing.core.requirements import RequestFacts
+
 
 def new_call_id() -> UUID:
-    """A UUID of version 7: sorts by the millisecond it was made in, and is random besides (RFC 9562)."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10))
-    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | random
+    """A new id: it sorts by the millisecond it was made in."""
+    return call_id_of(milliseconds=time.time_ns() // 1_000_000, noise=int.from_bytes(os.urandom(10)))
+
+
+def call_id_of(*, milliseconds: int, noise: int) -> UUID:
+    """A UUID of version 7 (RFC 9562): a moment in milliseconds since 1970, and 80 bits of noise besides."""
+    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | noise
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return UUID(int=value)
@@ -31,6 +39,18 @@ class RouteName:
     model: str = ""
     model_id: str = ""
 
+    @classmethod
+    def of(cls, step: Step) -> "RouteName":
+        """The name of a plan's step."""
+        model = step.model
+        return cls(
+            configuration=step.configuration,
+            provider=model.provider.identifier,
+            adapter_type=model.provider.adapter_type,
+            model=model.identifier,
+            model_id=model.model_id,
+        )
+
 
 NO_ROUTE = RouteName()
 
@@ -44,6 +64,17 @@ class TokenCounts:
     cache_write: int
     output: int
     reasoning: int
+
+    @classmethod
+    def of(cls, usage: Usage) -> "TokenCounts":
+        """The tokens of a usage."""
+        return cls(
+            input=usage.input,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            output=usage.output,
+            reasoning=usage.reasoning,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +105,18 @@ class FactsRecord:
     token_estimate: int
     shape: str
 
+    @classmethod
+    def of(cls, facts: RequestFacts) -> "FactsRecord":
+        """The facts of a request."""
+        return cls(
+            messages=facts.messages,
+            turns=facts.turns,
+            tools=facts.tools,
+            payload_bytes=facts.payload_bytes,
+            token_estimate=facts.token_estimate,
+            shape=facts.shape.value,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionSummary:
@@ -89,6 +132,19 @@ class DecisionSummary:
     signals_used: frozenset[str]
     digest: str
     document: bytes
+
+    @classmethod
+    def of(cls, decision: Decision, *, document: bytes, digest: str, preference: str = "") -> "DecisionSummary":
+        """The summary of a decision, with its canonical document and whose preference headed the plan."""
+        return cls(
+            mode=decision.recorded_mode,
+            candidates=len(decision.eligible) + len(decision.refused),
+            rejection_reasons=tuple(reason.value for reason in decision.rejection_reasons),
+            preference=preference,
+            signals_used=frozenset(name.value for name in decision.signals_used),
+            digest=digest,
+            document=document,
+        )
 
 
 @dataclass(frozen=True, slots=True)

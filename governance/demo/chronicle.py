@@ -14,7 +14,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 from governance.demo.cast import SOURCE
 from governance.demo.draws import Draw, drawn, facts_of, mirrored
@@ -27,7 +26,7 @@ from routing.core.plan import Step
 from routing.core.pricing import cost, price_at
 from routing.core.requirements import complexity
 from routing.core.vocabulary import Operation
-from telemetry.records import AttemptRecord, CallRecord, FactsRecord, RouteName, TokenCounts
+from telemetry.records import AttemptRecord, CallRecord, FactsRecord, RouteName, TokenCounts, call_id_of
 
 BUSY_END = timedelta(minutes=15)
 """The end of the past in which every habit has just happened, so that every provider has calls that health counts."""
@@ -136,7 +135,7 @@ class _Asking:
         habit = self.habit
         user = f"{habit.application}-{self.rng.randint(1, habit.users):02d}" if habit.users else ""
         return CallRecord(
-            call_id=_call_id(self.moment, self.rng),
+            call_id=call_id_of(milliseconds=int(self.moment.timestamp() * 1000), noise=self.rng.getrandbits(80)),
             started_at=self.moment,
             requested=habit.configuration,
             operation=habit.operation.value,
@@ -157,7 +156,7 @@ class _Asking:
 
     def _served(self, choice: Choice, step: Step, draw: Draw, *, waited_ms: float = 0.0) -> CallRecord:
         """Answered by this step, after the attempts so far and a wait."""
-        record, route = self._blank(choice), _route(step)
+        record, route = self._blank(choice), RouteName.of(step)
         before = sum(each.waited_ms + each.latency_ms for each in self.attempts) + waited_ms
         first = self.attempts[0].route if self.attempts else route
         asked = {each.route for each in self.attempts} | {route}
@@ -211,7 +210,7 @@ class _Asking:
         self.attempts.append(
             AttemptRecord(
                 index=len(self.attempts),
-                route=_route(step),
+                route=RouteName.of(step),
                 started_at=self.moment + timedelta(milliseconds=passed),
                 latency_ms=round(fault.latency_ms * self.rng.uniform(0.8, 1.3), 3),
                 waited_ms=waited_ms,
@@ -242,7 +241,7 @@ class _Asking:
         step, kind = choice.plan.steps[0], FailureKind.INVALID_REQUEST.value
         return replace(
             self._measured(self._blank(choice), step),
-            first=_route(step),
+            first=RouteName.of(step),
             failure_kind=kind,
             first_failure_kind=kind,
             error_class="invalid_request_error",
@@ -267,14 +266,7 @@ class _Asking:
         measured = complexity(facts, context_length=step.model.context_length)
         return replace(
             record,
-            facts=FactsRecord(
-                messages=facts.messages,
-                turns=facts.turns,
-                tools=facts.tools,
-                payload_bytes=facts.payload_bytes,
-                token_estimate=facts.token_estimate,
-                shape=facts.shape.value,
-            ),
+            facts=FactsRecord.of(facts),
             complexity_score=measured.score,
             context_percent=measured.context_percent,
         )
@@ -289,13 +281,7 @@ class _Asking:
         paid = None if price is None else cost(usage, price)
         return replace(
             record,
-            tokens=TokenCounts(
-                input=usage.input,
-                cache_read=usage.cache_read,
-                cache_write=usage.cache_write,
-                output=usage.output,
-                reasoning=usage.reasoning,
-            ),
+            tokens=TokenCounts.of(usage),
             coverage=Coverage.EXACT.value,
             cost_nanos=None if paid is None else paid.nanos,
             cost_currency="" if paid is None else paid.currency,
@@ -304,22 +290,3 @@ class _Asking:
 
 def _end(record: CallRecord) -> datetime:
     return record.started_at + timedelta(milliseconds=record.latency_ms)
-
-
-def _route(step: Step) -> RouteName:
-    model = step.model
-    return RouteName(
-        configuration=step.configuration,
-        provider=model.provider.identifier,
-        adapter_type=model.provider.adapter_type,
-        model=model.identifier,
-        model_id=model.model_id,
-    )
-
-
-def _call_id(moment: datetime, rng: random.Random) -> UUID:
-    """A UUID of version 7 of that moment, its random part drawn."""
-    value = (int(moment.timestamp() * 1000) & 0xFFFF_FFFF_FFFF) << 80 | rng.getrandbits(80)
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return UUID(int=value)

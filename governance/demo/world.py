@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from governance.decisions import Ruling, Standing, lay_out, rule
+from governance.decisions import Standing, lay_out, rule
 from governance.demo.draws import usage_of
 from governance.demo.habits import CALLS_OF_A_WEEK, HABITS, Habit
 from governance.demo.profiles import FAULT_RATE, FAULT_RATES, profile_of
@@ -115,7 +115,9 @@ class Choices:
         laid_out = lay_out(
             standing, configuration, ruling, requirements=requirements, now=moment, may_ask_for=lambda _: True
         )
-        return Choice(plan=laid_out, summary=_summary(ruling))
+        return Choice(
+            plan=laid_out, summary=DecisionSummary.of(ruling.decision, document=ruling.document, digest=ruling.digest)
+        )
 
 
 def nominal_history(snapshot: CatalogueSnapshot, *, now: datetime) -> dict[HistoryKey, HistoryFigure]:
@@ -157,17 +159,4 @@ def _figures(world: World, moment: datetime) -> Figures:
         health=health,
         history=nominal_history(snapshot, now=moment),
         failures_in_a_row={},
-    )
-
-
-def _summary(ruling: Ruling) -> DecisionSummary:
-    decision = ruling.decision
-    return DecisionSummary(
-        mode=decision.recorded_mode,
-        candidates=len(decision.candidates),
-        rejection_reasons=tuple(reason.value for reason in decision.rejection_reasons),
-        preference="",
-        signals_used=frozenset(signal.value for signal in decision.signals_used),
-        digest=ruling.digest,
-        document=ruling.document,
     )

@@ -5,7 +5,7 @@ kind, because statuses belong to a protocol. How a vendor's answer becomes a kin
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -127,14 +127,14 @@ class Failure:
 
     Attributes:
         kind: the row of the table that applies.
-        message: what happened, without a key and without any content of the call.
+        message: what happened, for the caller. It may quote the caller's own request, so it is in no log and no row.
         retry_after: seconds the provider asked us to wait, exactly; ``None`` without usable advice.
         code: the vendor's own short code, such as ``insufficient_quota``; empty if there was none.
         parameter: the request field at fault, where somebody named one.
     """
 
     kind: FailureKind
-    message: str
+    message: str = field(repr=False)
     retry_after: float | None = None
     code: str = ""
     parameter: str = ""

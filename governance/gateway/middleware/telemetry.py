@@ -9,9 +9,8 @@ import time
 from collections.abc import AsyncIterator
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
-from routing.core.calls import CallReply, Coverage, Frame, Usage
+from routing.core.calls import CallReply, Coverage, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind
-from routing.core.plan import Step
 from routing.core.requirements import complexity
 from telemetry.records import (
     NO_ROUTE,
@@ -127,8 +126,8 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         user=context.user,
         source=context.source,
         streamed=context.request.stream,
-        first=NO_ROUTE if first is None else _route(first.step),
-        served=_route(served.step) if served is not None else RouteName(configuration=_asked_for(context)),
+        first=NO_ROUTE if first is None else RouteName.of(first.step),
+        served=RouteName.of(served.step) if served is not None else RouteName(configuration=_asked_for(context)),
         success=failure is None,
         failure_kind="" if failure is None else failure.kind.value,
         first_failure_kind="" if first is None else _first_failure(first, failure, alone=len(sent_to) == 1),
@@ -139,10 +138,10 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         retries=len(notes.attempts) - len(sent_to),
         requests_sent=len(notes.attempts),
         decision=_summary(context),
-        facts=_facts(context),
+        facts=FactsRecord.of(context.facts),
         complexity_score=None if involved is None else involved.score,
         context_percent=None if involved is None else involved.context_percent,
-        tokens=_tokens(usage),
+        tokens=None if usage is None else TokenCounts.of(usage),
         coverage=Coverage.ABSENT.value if usage is None else usage.coverage.value,
         cost_nanos=None if cost is None else cost.nanos,
         cost_currency="" if cost is None else cost.currency,
@@ -163,28 +162,17 @@ def _asked_for(context: CallContext) -> str:
     return "" if ruling is None else ruling.decision.configuration
 
 
-def _route(step: Step) -> RouteName:
-    model = step.model
-    return RouteName(
-        configuration=step.configuration,
-        provider=model.provider.identifier,
-        adapter_type=model.provider.adapter_type,
-        model=model.identifier,
-        model_id=model.model_id,
-    )
-
-
 def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
     ended = now if attempt.ended is None else attempt.ended
     failure = attempt.failure
     return AttemptRecord(
         index=index,
-        route=_route(attempt.step),
+        route=RouteName.of(attempt.step),
         started_at=attempt.started_at,
         latency_ms=_milliseconds(ended - attempt.started),
         failure_kind="" if failure is None else failure.kind.value,
         error_code="" if failure is None else failure.code,
-        tokens=_tokens(attempt.usage),
+        tokens=None if attempt.usage is None else TokenCounts.of(attempt.usage),
         cost_nanos=None if attempt.cost is None else attempt.cost.nanos,
         cost_currency="" if attempt.cost is None else attempt.cost.currency,
     )
@@ -194,40 +182,8 @@ def _summary(context: CallContext) -> DecisionSummary | None:
     ruling, plan = context.notes.ruling, context.notes.plan
     if ruling is None:
         return None
-    decision = ruling.decision
-    return DecisionSummary(
-        mode=decision.recorded_mode,
-        candidates=len(decision.eligible) + len(decision.refused),
-        rejection_reasons=tuple(reason.value for reason in decision.rejection_reasons),
-        preference="" if plan is None else plan.preference,
-        signals_used=frozenset(name.value for name in decision.signals_used),
-        digest=ruling.digest,
-        document=ruling.document,
-    )
-
-
-def _facts(context: CallContext) -> FactsRecord:
-    facts = context.facts
-    return FactsRecord(
-        messages=facts.messages,
-        turns=facts.turns,
-        tools=facts.tools,
-        payload_bytes=facts.payload_bytes,
-        token_estimate=facts.token_estimate,
-        shape=facts.shape.value,
-    )
-
-
-def _tokens(usage: Usage | None) -> TokenCounts | None:
-    if usage is None:
-        return None
-    return TokenCounts(
-        input=usage.input,
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        output=usage.output,
-        reasoning=usage.reasoning,
-    )
+    preference = "" if plan is None else plan.preference
+    return DecisionSummary.of(ruling.decision, document=ruling.document, digest=ruling.digest, preference=preference)
 
 
 def _milliseconds(seconds: float) -> float:
