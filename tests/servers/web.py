@@ -95,7 +95,9 @@ class WebServer:
         self.process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Send SIGTERM and wait for the end; a server that does not end is killed."""
+        """Send SIGTERM and wait for the end; a server that does not end is killed. It may be started again."""
+        if self._process is None:
+            return
         if self.process.poll() is None:
             self.terminate()
         try:
@@ -176,15 +178,16 @@ class WebServer:
 
 @contextmanager
 def running_web(
-    *, environ: Mapping[str, str] | None = None, database_url: str | None = None, migrate: bool = True
+    *, environ: Mapping[str, str] | None = None, database_url: str | None = None, start: bool = True
 ) -> Iterator[WebServer]:
-    """A server with tables that are empty, until the block ends."""
+    """A server with tables that are empty, until the block ends. One that does not start at once finds the records that
+    were made before."""
     with tempfile.TemporaryDirectory(prefix="signalbox-web-") as folder:
         server = WebServer(environ=environ or {}, database_url=database_url, folder=Path(folder))
-        if migrate:
-            server.migrate()
+        server.migrate()
         try:
-            server.start()
+            if start:
+                server.start()
             yield server
         finally:
             server.stop()

@@ -104,12 +104,7 @@ def test_the_table_of_failures(world: World, name: str) -> None:
             _is_told(reply.status, reply.error, reply.headers.get("x-should-retry"), call, fault)
             assert "x-signalbox-route" not in reply.headers
             assert "wise" not in reply.error["message"]  # it is about the request, and about no route
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_route_that_stands_alone(world: World, name: str) -> None:
-    fault = FAULTS[name]
-    impatient(world.models[0])
+    # The same where there is no other route.
     relist(world.configuration, world.models[:1])
     world.gateway.refresh()
     for stream in (False, True):
