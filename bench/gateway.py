@@ -115,27 +115,41 @@ def body(*, stream: bool) -> bytes:
     return json.dumps({**content, "stream": True} if stream else content, separators=(",", ":")).encode()
 
 
-async def measure(*, ports: dict[str, int], key: str, gateway: int, seconds: float, stream: bool) -> None:
-    """One table: direct and through the gateway, at one call at a time and at 32."""
-    what = "streams" if stream else "whole calls"
+async def measure(*, ports: dict[str, int], pids: dict[str, int], key: str, seconds: float, stream: bool) -> None:
+    """One line for each way and each concurrency: direct, through the least a gateway can be, through Signalbox."""
     for concurrency in (1, 32):
-        samples = {}
-        cpu = 0.0
+        samples: dict[str, load.Sample] = {}
         for name, port in ports.items():
             request = load.chat_request(port=port, key=key, body=body(stream=stream))
             await load.run(port=port, request=request, concurrency=concurrency, seconds=0.5)
-            before = cpu_seconds(gateway)
+            before = cpu_seconds(pids[name])
             samples[name] = await load.run(port=port, request=request, concurrency=concurrency, seconds=seconds)
-            if name == "gateway":
-                cpu = (cpu_seconds(gateway) - before) * 1000 / len(samples[name].calls)
-        direct, through = samples["direct"], samples["gateway"]
-        added = through.percentile(50) - direct.percentile(50)
-        print(
-            f"{what:12} {concurrency:3} at a time: direct {direct.rate:8.0f}/s, through {through.rate:7.0f}/s, "
-            f"ratio {through.rate / direct.rate:.3f}; p50 +{added:.2f} ms, p99 {through.percentile(99):.1f} ms, "
-            f"first byte +{through.first_byte() - direct.first_byte():.2f} ms, "
-            f"CPU {cpu:.2f} ms/call, memory {memory_megabytes(gateway):.0f} MB, errors {through.errors}"
-        )
+            report(
+                name=f"{'streams' if stream else 'whole'} at {concurrency:2}, {name}",
+                sample=samples[name],
+                direct=samples["direct"],
+                cpu=(cpu_seconds(pids[name]) - before) * 1000 / len(samples[name].calls),
+                memory=memory_megabytes(pids[name]),
+            )
+
+
+def report(*, name: str, sample: load.Sample, direct: load.Sample, cpu: float, memory: float) -> None:
+    """Print one line."""
+    print(
+        f"{name:24} {sample.rate:7.0f}/s  ratio {sample.rate / direct.rate:.3f}  "
+        f"p50 +{sample.percentile(50) - direct.percentile(50):7.2f} ms  p99 {sample.percentile(99):7.2f} ms  "
+        f"first byte +{sample.first_byte() - direct.first_byte():7.2f} ms  CPU {cpu:.2f} ms/call  "
+        f"{memory:.0f} MB  {sample.errors} errors"
+    )
+
+
+@contextmanager
+def web_server(application: str, port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """An application under uvicorn, one process on the first core."""
+    uvicorn = (sys.executable, "-m", "uvicorn", application, "--port", str(port))
+    quiet = ("--log-level", "warning", "--no-access-log")
+    with process(*uvicorn, *quiet, environment=environment, core=0) as child:
+        yield child
 
 
 def main() -> None:
@@ -154,29 +168,18 @@ def main() -> None:
         upstream, port = find_free_port(), find_free_port()
         environment = environment_of(folder, upstream=upstream, database_url=database_url)
         key = seed(environment, upstream=upstream, models=arguments.models)
-        stack.enter_context(
-            process(sys.executable, "-m", "bench.upstream", str(upstream), environment=environment, core=1)
-        )
-        web = stack.enter_context(
-            process(
-                sys.executable,
-                "-m",
-                "uvicorn",
-                "governance.project.asgi:application",
-                "--port",
-                str(port),
-                "--log-level",
-                "warning",
-                "--no-access-log",
-                environment=environment,
-                core=0,
-            )
-        )
+        serve = (sys.executable, "-m", "bench.upstream", str(upstream))
+        direct = stack.enter_context(process(*serve, environment=environment, core=1))
+        bare = find_free_port()
+        handing_on = {**environment, "UPSTREAM": f"http://127.0.0.1:{upstream}"}
+        least = stack.enter_context(web_server("bench.bare:application", bare, handing_on))
+        web = stack.enter_context(web_server("governance.project.asgi:application", port, environment))
         wait_until_ready(port, key)
-        print(f"database {arguments.database}, {arguments.models} models, one gateway process")
-        ports = {"direct": upstream, "gateway": port}
+        print(f"database {arguments.database}, {arguments.models} models, one process each")
+        ports = {"direct": upstream, "bare": bare, "signalbox": port}
+        pids = {"direct": direct.pid, "bare": least.pid, "signalbox": web.pid}
         for stream in (False, True):
-            asyncio.run(measure(ports=ports, key=key, gateway=web.pid, seconds=arguments.seconds, stream=stream))
+            asyncio.run(measure(ports=ports, pids=pids, key=key, seconds=arguments.seconds, stream=stream))
 
 
 if __name__ == "__main__":
