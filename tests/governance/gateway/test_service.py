@@ -1,0 +1,177 @@
+"""The process behind the gateway: opens whatever the state of things, goes on whatever happens, ends in order."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import InterfaceError, OperationalError
+from starlette.types import Message
+
+from governance.gateway import service
+from governance.gateway.bridge import Bridge
+from governance.project.asgi import application
+from telemetry.models import Call
+from telemetry.recorder import Recorder
+from tests.governance.gateway.conftest import World
+from tests.governance.gateway.harness import LoopThread, elapsed
+from tests.governance.gateway.upstream import answers, streams
+from tests.servers.fake_provider import Pause
+from tests.servers.web import wait_until
+
+AWAY: list[Callable[[], Exception]] = [
+    lambda: OperationalError("away"),
+    lambda: InterfaceError("the connection is closed"),
+    lambda: LookupError("a fault of ours"),
+]
+
+
+@pytest.mark.parametrize("error", AWAY, ids=["operational", "interface", "ours"])
+def test_the_writer_outlives_whatever_goes_wrong(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Callable[[], Exception]
+) -> None:
+    monkeypatch.setattr(service, "RETRY_SECONDS", 0.02)
+    tries = {"failed": 0}
+    flush = Recorder.flush
+
+    def fail_at_first(self: Recorder) -> int:
+        if tries["failed"] < 3:
+            tries["failed"] += 1
+            raise error()
+        return flush(self)
+
+    monkeypatch.setattr(Recorder, "flush", fail_at_first)
+    assert world.gateway.chat().status == 200
+    wait_until(lambda: Call.objects.count() == 1)
+    assert tries["failed"] == 3
+    assert world.gateway.chat().status == 200
+    wait_until(lambda: Call.objects.count() == 2)
+
+
+def test_a_row_that_cannot_be_made_does_not_cost_the_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("a fault of ours")
+
+    monkeypatch.setattr("governance.gateway.middleware.telemetry.complexity", fail)
+    assert world.gateway.chat().status == 200
+    world.script(streams())
+    reply = world.gateway.chat(stream=True)
+    assert reply.frames[-1] == b"[DONE]"
+    assert caplog.text.count("could not be recorded") == 2
+
+
+def test_whoever_closes_waits_for_calls_and_writes_their_rows(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.script([Pause(0.3), *answers()])
+    conversation = world.gateway.begin_chat()
+    world.wait_for_request(0)
+    assert elapsed(world.gateway.close) > 0.2
+    assert conversation.reply().status == 200
+    assert Call.objects.get().success
+    world.gateway.open()
+
+
+def test_whoever_closes_does_not_wait_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "DRAIN_SECONDS", 0.1)
+    world.script([Pause(5), *answers()])
+    conversation = world.gateway.begin_chat()
+    world.wait_for_request(0)
+    assert elapsed(world.gateway.close) < 2
+    conversation.hang_up()
+    world.gateway.open()
+
+
+def test_closing_without_a_database_says_what_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(self: Recorder) -> int:
+        raise InterfaceError("the connection is closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorder, "flush", fail)
+        world.gateway.chat()
+        world.gateway.close()
+    assert "1 records of calls were lost" in caplog.text
+    world.gateway.open()
+
+
+def test_requests_turned_away_are_reported_now_and_then(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.gateway.close()
+    monkeypatch.setattr(service, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(service, "REPORT_SECONDS", 0.0)
+    world.gateway.open()
+    for _ in range(3):
+        world.gateway.request(b"{}", key="sb-unknown")
+    wait_until(lambda: "turned away" in caplog.text)
+    wait_until(lambda: not world.gateway.service.turned_away)
+
+
+def test_a_call_is_answered_by_what_was_in_force_when_it_began(world: World) -> None:
+    """A route that is switched off meanwhile serves the calls that were under way."""
+    world.script([Pause(0.3), *answers()])
+    conversation = world.gateway.begin_chat()
+    world.wait_for_request(0)
+    for model in world.models:
+        model.is_active = False
+        model.save()
+    world.gateway.refresh()
+    assert world.gateway.chat().status == 400
+    assert conversation.reply().status == 200
+
+
+# --- The server's lifespan ------------------------------------------------------------------------------------------
+
+
+def test_a_gateway_that_cannot_be_opened_stops_the_server(
+    loop_thread: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception would be taken for "no lifespan here", and the server would go on without a gateway."""
+    monkeypatch.setattr("governance.project.asgi.open_service", _fail)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    loop_thread.run(application({"type": "lifespan"}, receive, send))
+    assert sent == [{"type": "lifespan.startup.failed", "message": "no key to open anything with"}]
+
+
+async def _fail() -> None:
+    raise LookupError("no key to open anything with")
+
+
+# --- The bridge -----------------------------------------------------------------------------------------------------
+
+
+def test_a_bridge_has_so_many_threads_and_no_more(loop_thread: LoopThread) -> None:
+    bridge = Bridge(threads=2)
+
+    async def cross_often() -> float:
+        started = time.monotonic()
+        await asyncio.gather(*(bridge.cross(time.sleep, 0.05) for _ in range(6)))
+        return time.monotonic() - started
+
+    took = loop_thread.run(cross_often())
+    bridge.close()
+    assert 0.14 < took < 1
+
+
+def test_what_goes_wrong_beyond_the_bridge_comes_back(loop_thread: LoopThread) -> None:
+    bridge = Bridge(threads=1)
+
+    def work(first: Any, *, second: Any) -> Any:
+        if second is None:
+            raise LookupError(first)
+        return first, second
+
+    assert loop_thread.run(bridge.cross(work, 1, second=2)) == (1, 2)
+    with pytest.raises(LookupError, match="1"):
+        loop_thread.run(bridge.cross(work, 1, second=None))
+    bridge.close()
