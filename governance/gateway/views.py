@@ -64,9 +64,12 @@ async def model(request: HttpRequest, name: str) -> HttpResponseBase:
         return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
     _, in_force, caller = _enter(request)
     names = _names(in_force, caller)
-    if name not in names:
+    provider, _, named = name.partition("/")
+    spec = in_force.standing.snapshot.catalogue.named(provider=provider, model=named)
+    listed = name if spec is None else spec.route  # a call may name a model by the provider's id as well
+    if listed not in names:
         raise RequestProblem(404, f"there is no {name} that this key may ask for", code="model_not_found")
-    return HttpResponse(openai_chat.write_model(name, names[name]), content_type=_JSON)
+    return HttpResponse(openai_chat.write_model(name, names[listed]), content_type=_JSON)
 
 
 def problem_response(problem: Problem, **headers: str) -> HttpResponse:

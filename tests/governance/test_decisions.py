@@ -194,6 +194,33 @@ def test_questions_that_need_no_other_answer_share_one() -> None:
     assert asked(limits=ceiling) is not asked(limits=ceiling)
 
 
+def test_a_question_about_the_past_is_not_remembered() -> None:
+    """Of prices that were in force before the standing was put together, it only knows the last one to be right."""
+    standing = standing_of()
+
+    def rate(now: datetime) -> int:
+        chosen = rule(standing, CHEAPEST, requirements=CHAT, now=now).decision.selected
+        assert chosen is not None
+        assert chosen.reading.price is not None
+        return chosen.reading.price.rates.input // 10**9
+
+    assert [rate(EARLIER), rate(NOW), rate(EARLIER), rate(NOW)] == [1, 3, 1, 3]
+
+
+def test_a_hypothetical_configuration_is_not_taken_for_the_real_one() -> None:
+    standing = standing_of()
+    real = CONFIGURATIONS[0]
+    for other in (
+        replace(real, criteria=Criteria(capabilities=("tools",))),
+        replace(real, policy_mode=PolicyMode.ECONOMY),
+        replace(real, selection=Selection.LISTED, models=("fast", "wise")),
+        replace(real, selection=Selection.LISTED, models=("fast", "wise"), order=ListedOrder.CHEAPEST),
+        replace(real, selection=Selection.LISTED, models=("wise", "fast")),
+    ):
+        first = rule(standing, real, requirements=CHAT, now=NOW)
+        assert rule(standing, other, requirements=CHAT, now=NOW).digest != first.digest
+
+
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "_REMEMBERED", 3)
     standing = standing_of()

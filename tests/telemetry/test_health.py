@@ -85,8 +85,9 @@ def test_latency_is_that_of_calls_the_first_route_served_itself() -> None:
         called(latency_ms=latency)
     failed("timeout", latency_ms=60_000.0)
     called(cache_hit=True, latency_ms=1.0)
+    called(success=False, failure_kind="forbidden", latency_ms=1.0)  # answered, and refused to the caller afterwards
     called(first_failure_kind="rate_limited", fallback_attempts=2, latency_ms=9000.0)
-    assert health() == {"openai": HealthFigure(samples=4, successes=2, mean_latency_ms=200.0)}
+    assert health() == {"openai": HealthFigure(samples=5, successes=3, mean_latency_ms=200.0)}
 
 
 def test_without_a_call_it_served_there_is_no_latency() -> None:
@@ -98,7 +99,7 @@ def test_without_a_call_it_served_there_is_no_latency() -> None:
 
 def test_what_was_never_sent_is_no_sample() -> None:
     failed("unsupported", first_adapter_type="", first_provider="")
-    called(first_adapter_type="", first_provider="", cache_hit=True)
+    called(first_adapter_type="", first_provider="")
     assert health() == {}
 
 

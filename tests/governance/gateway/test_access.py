@@ -180,8 +180,9 @@ def test_a_model_that_is_named_directly(world: World, name: str, served: str) ->
     world.gateway.secret = world.issue(may_name_models=True)
     reply = world.gateway.chat(name)
     assert (reply.status, reply.headers["x-signalbox-route"]) == (200, served)
-    listed = world.gateway.request(path=f"/v1/models/{served}", method="GET")
-    assert (listed.status, listed.json["id"]) == (200, served)
+    for asked in (name, served):
+        found = world.gateway.request(path=f"/v1/models/{asked}", method="GET")
+        assert (found.status, found.json["id"]) == (200, asked)
 
 
 def test_a_model_that_is_named_directly_is_not_replaced(world: World) -> None:

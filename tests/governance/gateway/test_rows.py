@@ -275,6 +275,18 @@ def test_an_error_of_our_own(world: World, monkeypatch: pytest.MonkeyPatch) -> N
     assert (call.success, call.error_class) == (False, "LookupError")
 
 
+def test_an_error_of_our_own_lets_the_provider_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("a fault of ours")
+
+    monkeypatch.setattr("governance.gateway.middleware.provider_call.price_at", fail)
+    begun = chunk_of({"role": "assistant"}, usage={"prompt_tokens": 1, "completion_tokens": 0})
+    world.script(events(begun, end=[Stall()]))
+    assert world.gateway.chat(stream=True).status == 500
+    world.gateway.threads.run(world.upstreams[0].requests[0].client_closed.wait(), seconds=1.0)
+    assert only(world).error_class == "LookupError"
+
+
 # --- Callers that hang up -------------------------------------------------------------------------------------------
 
 
