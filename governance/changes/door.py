@@ -1,0 +1,100 @@
+"""What every change does: validate, save, keep what was and what is, and say so in the audit trail, or none of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import Max
+
+from governance.audit.actions import AuditAction, Author, RecordKind
+from governance.audit.trail import append
+from governance.changes.descriptions import Document, describe
+from governance.models import Revision
+
+
+def change(
+    *,
+    kind: RecordKind,
+    record: models.Model,
+    name: str,
+    author: Author,
+    reason: str = "",
+    save: Sequence[models.Model] = (),
+    remove: Sequence[models.Model] = (),
+    only: Sequence[str] | None = None,
+    action: AuditAction | None = None,
+) -> Revision | None:
+    """Save a record with its parts; gives the revision, or ``None`` if nothing differed.
+
+    Args:
+        kind: the kind of record.
+        record: the record, new or changed.
+        name: the identifier under which it is spoken of.
+        author: who, and from where.
+        reason: why, in the author's words.
+        save: parts (prices, places in a list) to save after the record.
+        remove: parts to remove before that.
+        only: the columns to write, so that two people at one record do not undo each other's work; all if not said.
+        action: what to call it, said even if nothing differed; created or changed if not said.
+
+    Raises:
+        ValidationError: a field is wrong; nothing was saved.
+    """
+    with transaction.atomic():
+        before = None if record._state.adding else describe(kind, record.pk)
+        record.full_clean()
+        record.save(update_fields=None if only is None or before is None else list(only))
+        for part in remove:
+            part.delete()
+        for part in save:
+            part.full_clean()
+            part.save()
+        after = describe(kind, record.pk)
+        if before == after and action is None:
+            return None
+        called = action or (AuditAction.CREATED if before is None else AuditAction.CHANGED)
+        return keep(kind=kind, name=name, before=before, after=after, action=called, author=author, reason=reason)
+
+
+def remove(
+    *,
+    kind: RecordKind,
+    record: models.Model,
+    name: str,
+    author: Author,
+    reason: str = "",
+    action: AuditAction = AuditAction.REMOVED,
+) -> Revision:
+    """Take a record away that no other row names; what it was stays in the revision."""
+    with transaction.atomic():
+        before = describe(kind, record.pk)
+        record.delete()
+        return keep(kind=kind, name=name, before=before, after=None, action=action, author=author, reason=reason)
+
+
+def keep(
+    *,
+    kind: RecordKind,
+    name: str,
+    before: Document | None,
+    after: Document | None,
+    action: AuditAction,
+    author: Author,
+    reason: str = "",
+) -> Revision:
+    """Keep a revision and add the entry to the trail, inside the transaction of the change."""
+    earlier: dict[str, Any] = Revision.objects.filter(kind=kind.value, record=name).aggregate(last=Max("number"))
+    revision = Revision(
+        kind=kind.value,
+        record=name,
+        number=(earlier["last"] or 0) + 1,
+        before=before,
+        after=after,
+        author=author.name,
+        reason=reason,
+        at=datetime.now(UTC),
+    )
+    revision.save()
+    append(action=action, kind=kind, record=name, author=author, reason=reason, revision=revision)
+    return revision

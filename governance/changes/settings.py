@@ -1,0 +1,34 @@
+"""Changes of settings."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from governance.audit.actions import AuditAction, Author, RecordKind
+from governance.changes.door import change, remove
+from governance.models import SettingValue
+from governance.settings_store.registry import REGISTRY
+
+
+def store_setting(key: str, value: Any, *, author: Author, reason: str = "") -> None:
+    """Store a value, in force from half a second later on.
+
+    Raises:
+        ValidationError: there is no such setting, or it does not accept the value.
+    """
+    setting = REGISTRY.get(key)
+    if setting is None:
+        raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
+    complaint = setting.accepts(value)
+    if complaint is not None:
+        raise ValidationError({"value": f"{key}: {complaint}."})
+    row = SettingValue.objects.filter(key=key).first() or SettingValue(key=key)
+    row.value = value
+    change(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason)
+
+
+def clear_setting(key: str, *, author: Author, reason: str = "") -> None:
+    """Forget the stored value, so that the declared default is in force."""
+    row = SettingValue.objects.filter(key=key).first()
+    if row is not None:
+        remove(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason, action=AuditAction.RESET)
