@@ -7,16 +7,24 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.messages.storage.base import Message
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from governance.access.keys import give_secret, revoke_key
 from governance.admin.fields import WordsField
-from governance.admin.generic import ModelForm, TabularInline
-from governance.admin.records import NamedRecordAdmin, RecordAdmin, offer_in_service
+from governance.admin.generic import TabularInline
+from governance.admin.records import (
+    NOT_NEEDED,
+    Filled,
+    NamedRecordAdmin,
+    RecordAdmin,
+    RecordForm,
+    author_of,
+    offer_in_service,
+)
+from governance.audit.actions import RecordKind
+from governance.changes.keys import issue_key, name_of_key, revoke_key, save_key
 from governance.models import AccessKey, Application
 from routing.models import Configuration, LanguageModel, NamedRecord
 
@@ -64,12 +72,13 @@ class KeyInline(TabularInline):
 class ApplicationAdmin(NamedRecordAdmin):
     """Applications."""
 
+    kind = RecordKind.APPLICATION
     inlines = (KeyInline,)
     list_display = ("identifier", "name", "is_active", "created_at")
     fieldsets = ((None, {"fields": ("name", "identifier", "description", "is_active")}),)
 
 
-class AccessKeyForm(ModelForm):
+class AccessKeyForm(RecordForm):
     """A key. What it allows is either everything or what is ticked, so that "nothing" can be said as well."""
 
     every_configuration = forms.BooleanField(
@@ -126,6 +135,7 @@ def _choices(records: type[NamedRecord], stored: Sequence[str]) -> list[tuple[st
 class AccessKeyAdmin(RecordAdmin):
     """Keys."""
 
+    kind = RecordKind.KEY
     form = AccessKeyForm
     actions = ("revoke",)
     list_display = ("name", "application", "shown", "state", "configurations", "models", "expires_at", "created_at")
@@ -159,10 +169,19 @@ class AccessKeyAdmin(RecordAdmin):
         """Calls name keys: a key is revoked, and its record stays."""
         return False
 
-    def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
-        if not change:
-            vars(obj)["issued_secret"] = give_secret(obj)  # until `response_add`; no column, so never stored
-        super().save_model(request, obj, form, change)
+    def record_name(self, record: AccessKey) -> str:
+        return name_of_key(record)
+
+    def spoken_name(self, record: AccessKey) -> str:
+        return f"{record.name} ({record.prefix}…)"
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        key: AccessKey = filled.record
+        if filled.columns is not None:
+            save_key(key, author=filled.author, reason=filled.reason, only=filled.columns)
+            return
+        secret = issue_key(key, author=filled.author, reason=filled.reason)
+        vars(key)["issued_secret"] = secret  # until `response_add`; no column, so never stored
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
         """Answer with a page instead of a redirect.
@@ -218,12 +237,14 @@ class AccessKeyAdmin(RecordAdmin):
                     "action_checkbox_name": ACTION_CHECKBOX_NAME,
                 },
             )
-        with transaction.atomic():
-            for key in keys:
-                revoke_key(key, now=timezone.now())
-                self.log_change(request, key, "Revoked.")
-        names = ", ".join(f"{key.name} ({key.prefix}…)" for key in keys)
-        self.message_user(request, f"Revoked: {names}. Every process refuses them within a second.", messages.SUCCESS)
+        author = author_of(request)
+        self.each(
+            request,
+            keys,
+            lambda key: revoke_key(key, author=author),
+            done="Revoked: {names}. Every process refuses them within a second.",
+            nothing=NOT_NEEDED,
+        )
         return None
 
 

@@ -10,14 +10,15 @@ from django.http import HttpRequest
 
 from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, words_field
 from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
-from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
+from governance.audit.actions import RecordKind
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import LABELS, ListedOrder, Selection
 from routing.models import Configuration, FallbackLink, ListedModel
 from routing.providers.registry import ADAPTER_TYPES
 
 
-class ConfigurationForm(ModelForm):
+class ConfigurationForm(RecordForm):
     """A configuration with a fixed model that is not retired."""
 
     class Meta:
@@ -141,6 +142,7 @@ class FallbackInline(TabularInline):
 class ConfigurationAdmin(NamedRecordAdmin):
     """Configurations."""
 
+    kind = RecordKind.CONFIGURATION
     form = ConfigurationForm
     inlines = (ListedModelInline, FallbackInline)
     list_display = ("identifier", "name", "selection", "models", "falls_back_to", "is_active")

@@ -13,13 +13,14 @@ from django.utils import timezone
 
 from governance.admin.fields import capability_choices, capability_words, rate_field, spell_rate, words_field
 from governance.admin.generic import Column, ModelForm, StackedInline
-from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
+from governance.audit.actions import RecordKind
 from routing.core.pricing import price_at
 from routing.models import LanguageModel, Price
 from routing.snapshots import price_of
 
 
-class LanguageModelForm(ModelForm):
+class LanguageModelForm(RecordForm):
     """A model at a provider that is not retired."""
 
     class Meta:
@@ -91,6 +92,7 @@ class PriceInline(StackedInline):
 class LanguageModelAdmin(NamedRecordAdmin):
     """Language models."""
 
+    kind = RecordKind.MODEL
     form = LanguageModelForm
     inlines = (PriceInline,)
     list_display = (

@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from governance.admin.fields import ABSENT
-from governance.admin.generic import ModelForm
-from governance.admin.records import InServiceFilter, NamedRecordAdmin
-from routing.credentials import store_key
+from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm
+from governance.audit.actions import RecordKind
+from governance.changes.providers import save_provider
 from routing.models import Provider
 from routing.providers.registry import ADAPTER_TYPES
 from routing.vault import Vault
@@ -19,7 +19,7 @@ from routing.vault import Vault
 KEY_FIELDS = ("api_key", "remove_key")
 
 
-class ProviderForm(ModelForm):
+class ProviderForm(RecordForm):
     """A provider, and a key for it that is not read back."""
 
     adapter_type = forms.ChoiceField(
@@ -69,8 +69,19 @@ class ProviderForm(ModelForm):
 class ProviderAdmin(NamedRecordAdmin):
     """Providers."""
 
+    kind = RecordKind.PROVIDER
     form = ProviderForm
-    list_display = ("identifier", "name", "kind", "address", "key", "reach", "data_boundary", "priority", "is_active")
+    list_display = (
+        "identifier",
+        "name",
+        "adapter_kind",
+        "address",
+        "key",
+        "reach",
+        "data_boundary",
+        "priority",
+        "is_active",
+    )
     list_filter = (InServiceFilter, "is_active", "reach", "data_boundary")
     readonly_fields = ("key",)
     fieldsets = (
@@ -85,7 +96,7 @@ class ProviderAdmin(NamedRecordAdmin):
     )
 
     @admin.display(description="kind", ordering="adapter_type")
-    def kind(self, provider: Provider) -> str:
+    def adapter_kind(self, provider: Provider) -> str:
         kind = ADAPTER_TYPES.get(provider.adapter_type)
         return f"{provider.adapter_type} (unknown)" if kind is None else kind.label
 
@@ -111,16 +122,24 @@ class ProviderAdmin(NamedRecordAdmin):
             for title, options in fieldsets
         ]
 
-    def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
-        entered, removed = form.cleaned_data.get("api_key", ""), form.cleaned_data.get("remove_key", False)
-        super().save_model(request, obj, form, change)
-        if entered or removed:
-            store_key(obj, entered, vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
-            obj.save(update_fields=["sealed_key", "key_hint", "updated_at"])
-        kind = ADAPTER_TYPES.get(obj.adapter_type)
-        if kind is not None and kind.needs_key and obj.sealed_key is None:
+    def needs_writing(self, form: Any) -> bool:
+        return bool(form.cleaned_data.get("api_key") or form.cleaned_data.get("remove_key"))
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        provider: Provider = filled.record
+        entered, removed = filled.cleaned.get("api_key", ""), filled.cleaned.get("remove_key", False)
+        save_provider(
+            provider,
+            author=filled.author,
+            reason=filled.reason,
+            vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS),
+            key=entered if entered or removed else None,
+            only=filled.columns,
+        )
+        kind = ADAPTER_TYPES.get(provider.adapter_type)
+        if kind is not None and kind.needs_key and provider.sealed_key is None:
             self.message_user(
                 request,
-                f"{obj.identifier} has no key, and {kind.label} answers nobody without one.",
+                f"{provider.identifier} has no key, and {kind.label} answers nobody without one.",
                 messages.WARNING,
             )

@@ -4,20 +4,25 @@ Records that others name have identifiers that are typed once, are retired inste
 back. Tables that are written once are only looked at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponseRedirect
 
-from governance.admin.generic import ModelAdmin
+from governance.admin.generic import ModelAdmin, ModelForm
+from governance.audit.actions import Author, Channel, RecordKind
+from governance.changes.records import bring_back, retire, save_record, switch
 from routing.models import NamedRecord
+
+NOT_NEEDED = "None of the chosen records needed that; nothing was changed."
 
 
 class InServiceFilter(SimpleListFilter):
@@ -46,29 +51,149 @@ def offer_in_service(field: forms.Field, *, current: Any) -> None:
         field.queryset = field.queryset.filter(Q(retired_at=None) | Q(pk=current))
 
 
-class RecordAdmin(ModelAdmin):
-    """Saves what was changed in the form and nothing else, so that two people at one record do not undo each
-    other's work, nor that of a key rotation."""
+class RecordForm(ModelForm):
+    """A form for a record, with room to say why it is changed."""
 
+    reason = forms.CharField(
+        label="Reason",
+        required=False,
+        max_length=500,
+        widget=forms.TextInput(attrs={"size": 60, "autocomplete": "off"}),
+        help_text="Why, for whoever reads the audit trail later. May stay empty.",
+    )
+
+
+def author_of(request: HttpRequest) -> Author:
+    """Who sends a request to the admin, and from where."""
+    return Author(
+        name=request.user.get_username(),
+        channel=Channel.ADMIN,
+        address=request.META.get("REMOTE_ADDR", "") or "",
+        correlation=request.META.get("signalbox.correlation", ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What a form and its formsets hold: the record, the columns that were changed (``None`` for a new record: all),
+    and the parts to save and to remove."""
+
+    record: Any
+    columns: Sequence[str] | None
+    parts: Sequence[Any]
+    parts_removed: Sequence[Any]
+    cleaned: Mapping[str, Any]
+    author: Author
+
+    @property
+    def reason(self) -> str:
+        """Why, in the author's words."""
+        return str(self.cleaned.get("reason", ""))
+
+
+class RecordAdmin(ModelAdmin):
+    """Hands what was filled in to ``governance.changes``, which validates, saves and audits it in one transaction.
+
+    Of an existing record only what was changed in the form is saved, so that two people at one record do not undo each
+    other's work, nor that of a key rotation. The history of a record is that of the audit trail; Django's own log
+    of the admin is not kept for it.
+    """
+
+    form = RecordForm
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
-    always_saved: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[RecordKind]
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        """Store what was filled in, by ``governance.changes``."""
+        raise NotImplementedError
+
+    def record_name(self, record: Any) -> str:
+        """Under which name the audit trail knows a record."""
+        return str(record.identifier)
+
+    def needs_writing(self, form: Any) -> bool:
+        """Whether the form holds a change that is in no column."""
+        return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if not change:
-            obj.save()
+        """Nothing yet: the record and its parts are one change, made when both are known (``save_related``)."""
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        for formset in formsets:
+            formset.save(commit=False)
+        columns = {field.name for field in form.instance._meta.concrete_fields}
+        changed = [part for each in formsets for part, _ in each.changed_objects]
+        filled = Filled(
+            record=form.instance,
+            columns=[name for name in form.changed_data if name in columns] if change else None,
+            parts=[*changed, *(part for each in formsets for part in each.new_objects)],
+            parts_removed=[part for each in formsets for part in each.deleted_objects],
+            cleaned=form.cleaned_data,
+            author=author_of(request),
+        )
+        if filled.columns != [] or filled.parts or filled.parts_removed or self.needs_writing(form):
+            self.write(request, filled)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """As always; what somebody else changed at the same moment may make a form wrong after it was found right."""
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except ValidationError as refused:
+            self.message_user(request, f"Nothing was saved. {' '.join(refused.messages)}", messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """With room for a reason where something may be changed."""
+        fieldsets = list(super().get_fieldsets(request, obj))
+        if not self.fieldsets:  # Django makes one of every field of the form
+            title, options = fieldsets[0]
+            fieldsets[0] = (title, {**options, "fields": [name for name in options["fields"] if name != "reason"]})
+        may_write = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
+        return [*fieldsets, ("Why", {"fields": ("reason",)})] if may_write else fieldsets
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """The audit trail has it."""
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """The audit trail has it."""
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """The audit trail has it."""
+
+    def each(
+        self, request: HttpRequest, records: Iterable[Any], operation: Callable[[Any], None], *, done: str, nothing: str
+    ) -> None:
+        """Do something with each of some records, all or none, and say which they were."""
+        chosen = list(records)
+        try:
+            with transaction.atomic():
+                for record in chosen:
+                    operation(record)
+        except ValidationError as refused:
+            self.message_user(request, f"Nothing was changed. {' '.join(refused.messages)}", messages.ERROR)
             return
-        columns = {field.name for field in obj._meta.concrete_fields}
-        changed = [name for name in form.changed_data if name in columns]
-        if changed:
-            obj.save(update_fields=[*changed, *self.always_saved])
+        if chosen:
+            names = ", ".join(self.spoken_name(record) for record in chosen)
+            self.message_user(request, done.format(names=names), messages.SUCCESS)
+        else:
+            self.message_user(request, nothing, messages.INFO)
+
+    def spoken_name(self, record: Any) -> str:
+        """How a message calls a record."""
+        return self.record_name(record)
 
 
 class NamedRecordAdmin(RecordAdmin):
     """A record that calls, keys and other records name by its identifier."""
 
     actions = ("activate", "deactivate", "retire", "bring_back")
-    always_saved = ("updated_at",)
     list_filter: ClassVar[Any] = (InServiceFilter, "is_active")
     search_fields: ClassVar[Any] = ("identifier", "name")
     search_help_text: ClassVar[str | None] = "Identifier or name."
@@ -94,41 +219,59 @@ class NamedRecordAdmin(RecordAdmin):
         """A retired record is looked at; it has to be brought back to be changed."""
         return super().has_change_permission(request, obj) and (obj is None or obj.retired_at is None)
 
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        save_record(
+            filled.record,
+            author=filled.author,
+            reason=filled.reason,
+            parts=filled.parts,
+            parts_removed=filled.parts_removed,
+            only=filled.columns,
+        )
+
     @admin.action(description="Switch on", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[NamedRecord]) -> None:
-        self._change(request, queryset.filter(retired_at=None), done="Switched on", is_active=True)
+        author = author_of(request)
+        self.each(
+            request,
+            queryset.filter(retired_at=None, is_active=False),
+            lambda record: switch(record, on=True, author=author),
+            done="Switched on: {names}.",
+            nothing=NOT_NEEDED,
+        )
 
     @admin.action(description="Switch off: serve no call until switched on again", permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[NamedRecord]) -> None:
-        self._change(request, queryset.filter(retired_at=None), done="Switched off", is_active=False)
+        author = author_of(request)
+        self.each(
+            request,
+            queryset.filter(retired_at=None, is_active=True),
+            lambda record: switch(record, on=False, author=author),
+            done="Switched off: {names}.",
+            nothing=NOT_NEEDED,
+        )
 
     @admin.action(description="Retire: serve no call and be offered nowhere", permissions=["change"])
     def retire(self, request: HttpRequest, queryset: QuerySet[NamedRecord]) -> None:
-        self._change(
+        author = author_of(request)
+        self.each(
             request,
             queryset.filter(retired_at=None),
-            done="Retired",
-            is_active=False,
-            retired_at=timezone.now(),
+            lambda record: retire(record, author=author),
+            done="Retired: {names}.",
+            nothing=NOT_NEEDED,
         )
 
     @admin.action(description="Bring back from retirement, switched off", permissions=["change"])
     def bring_back(self, request: HttpRequest, queryset: QuerySet[NamedRecord]) -> None:
-        self._change(request, queryset.exclude(retired_at=None), done="Brought back", retired_at=None)
-
-    def _change(self, request: HttpRequest, records: QuerySet[NamedRecord], *, done: str, **values: Any) -> None:
-        with transaction.atomic():
-            changed = list(records)
-            for record in changed:
-                for field, value in values.items():
-                    setattr(record, field, value)
-                record.save(update_fields=[*values, "updated_at"])
-                self.log_change(request, record, f"{done}.")
-        if changed:
-            names = ", ".join(record.identifier for record in changed)
-            self.message_user(request, f"{done}: {names}.", messages.SUCCESS)
-        else:
-            self.message_user(request, "None of the chosen records needed that; nothing was changed.", messages.INFO)
+        author = author_of(request)
+        self.each(
+            request,
+            queryset.exclude(retired_at=None),
+            lambda record: bring_back(record, author=author),
+            done="Brought back: {names}.",
+            nothing=NOT_NEEDED,
+        )
 
 
 class ReadOnlyAdmin(ModelAdmin):

@@ -11,10 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from governance.admin.generic import ModelAdmin, ModelForm
+from governance.admin.records import Filled, RecordAdmin, RecordForm
+from governance.audit.actions import RecordKind
+from governance.changes.settings import clear_setting, store_setting
 from governance.models import SettingValue
 from governance.settings_store.registry import REGISTRY, Setting
-from governance.settings_store.store import clear_setting, store_setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
     return forms.CharField(initial=in_force, help_text=setting.help)
 
 
-class SettingForm(ModelForm):
+class SettingForm(RecordForm):
     """A value for one setting, or a return to its default."""
 
     value = forms.Field()
@@ -109,11 +110,11 @@ class SettingForm(ModelForm):
 
 
 @admin.register(SettingValue)
-class SettingValueAdmin(ModelAdmin):
+class SettingValueAdmin(RecordAdmin):
     """Settings."""
 
+    kind = RecordKind.SETTING
     form = SettingForm
-    fields = ("value", "use_default")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -128,8 +129,10 @@ class SettingValueAdmin(ModelAdmin):
         stored = SettingValue.objects.filter(key=object_id).first()
         return SettingValue(key=object_id, value=REGISTRY[object_id].default) if stored is None else stored
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("value", "use_default") if self.has_change_permission(request, obj) else ("value",)
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_change = self.has_change_permission(request, obj)
+        fields = ("value", "use_default", "reason") if may_change else ("value",)
+        return ((None, {"fields": fields}),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
@@ -143,8 +146,15 @@ class SettingValueAdmin(ModelAdmin):
         }
         return TemplateResponse(request, "admin/governance/settingvalue/change_list.html", context)
 
-    def save_model(self, request: HttpRequest, obj: SettingValue, form: Any, change: bool) -> None:
-        if form.cleaned_data["use_default"]:
-            clear_setting(obj.key)
+    def record_name(self, record: SettingValue) -> str:
+        return record.key
+
+    def needs_writing(self, form: Any) -> bool:
+        return True
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        setting: SettingValue = filled.record
+        if filled.cleaned["use_default"]:
+            clear_setting(setting.key, author=filled.author, reason=filled.reason)
         else:
-            store_setting(obj.key, obj.value)
+            store_setting(setting.key, setting.value, author=filled.author, reason=filled.reason)

@@ -24,11 +24,22 @@ class AuditAction(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     RETIRED = "retired"
+    BROUGHT_BACK = "broughtBack"
     ISSUED = "issued"
     ROTATED = "rotated"
     REVOKED = "revoked"
+    RESEALED = "resealed"
     RESET = "reset"
     REMOVED = "removed"
+
+
+class Channel(StrEnum):
+    """Through which surface a change came."""
+
+    ADMIN = "admin"
+    API = "api"
+    COMMAND = "command"
+    DEMO = "demo"
 
 
 ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
@@ -36,9 +47,11 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.CREATED: "Created",
         AuditAction.CHANGED: "Changed",
         AuditAction.RETIRED: "Retired",
+        AuditAction.BROUGHT_BACK: "Brought back",
         AuditAction.ISSUED: "Issued",
         AuditAction.ROTATED: "Rotated",
         AuditAction.REVOKED: "Revoked",
+        AuditAction.RESEALED: "Sealed again",
         AuditAction.RESET: "Set back to the default",
         AuditAction.REMOVED: "Removed",
     }
@@ -56,14 +69,14 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
     }
 )
 
-
-class Channel(StrEnum):
-    """Through which surface a change came."""
-
-    ADMIN = "admin"
-    API = "api"
-    COMMAND = "command"
-    DEMO = "demo"
+CHANNEL_LABELS: Mapping[Channel, str] = MappingProxyType(
+    {
+        Channel.ADMIN: "Admin",
+        Channel.API: "API",
+        Channel.COMMAND: "Command",
+        Channel.DEMO: "Demo",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,11 @@ def describe(kind: RecordKind, pk: Any) -> Document | None:
 
 
 def _provider(pk: Any) -> Document | None:
-    return _columns(Provider.objects.filter(pk=pk).first())
+    row = Provider.objects.filter(pk=pk).first()
+    document = _columns(row)
+    if document is not None and row is not None:
+        document["has_key"] = row.sealed_key is not None
+    return document
 
 
 def _model(pk: Any) -> Document | None:

@@ -36,9 +36,11 @@ def rotate_key(
 
     Gives the new key and its secret.
     """
+    now = datetime.now(UTC)
     if key.revoked_at is not None:
         raise ValidationError(f"The key {key.name} is revoked; issue another.")
-    now = datetime.now(UTC)
+    if key.expires_at is not None and key.expires_at <= now:
+        raise ValidationError(f"The key {key.name} has expired, and so would its successor; issue another.")
     successor = AccessKey(**{name: getattr(key, name) for name in _COPIED}, expires_at=key.expires_at)
     with transaction.atomic():
         secret = issue_key(successor, author=author, reason=reason)
@@ -47,7 +49,8 @@ def rotate_key(
         else:
             ends = now + grace
             key.expires_at = ends if key.expires_at is None else min(key.expires_at, ends)
-        _change(key, author=author, reason=reason, only=["revoked_at", "expires_at"], action=AuditAction.ROTATED)
+        columns = ["revoked_at", "expires_at"]
+        _change(key, author=author, reason=reason, only=columns, action=AuditAction.ROTATED, validate=False)
     return successor, secret
 
 
@@ -55,7 +58,8 @@ def revoke_key(key: AccessKey, *, author: Author, reason: str = "") -> None:
     """Revoke a key for good; every process refuses it within a second."""
     if key.revoked_at is None:
         key.revoked_at = datetime.now(UTC)
-        _change(key, author=author, reason=reason, only=["revoked_at"], action=AuditAction.REVOKED)
+        columns = ["revoked_at"]
+        _change(key, author=author, reason=reason, only=columns, action=AuditAction.REVOKED, validate=False)
 
 
 def _change(
@@ -65,13 +69,20 @@ def _change(
     reason: str,
     only: Sequence[str] | None = None,
     action: AuditAction | None = None,
+    validate: bool = True,
 ) -> None:
     change(
         kind=RecordKind.KEY,
         record=key,
-        name=f"{key.application.identifier}/{key.prefix}",
+        name=name_of_key(key),
         author=author,
         reason=reason,
         only=only,
         action=action,
+        validate=validate,
     )
+
+
+def name_of_key(key: AccessKey) -> str:
+    """Under which name a key is spoken of: its application, and the characters that people may see."""
+    return f"{key.application.identifier}/{key.prefix}"

@@ -31,6 +31,7 @@ def save_record(
     parts_removed: Sequence[models.Model] = (),
     only: Sequence[str] | None = None,
     action: AuditAction | None = None,
+    validate: bool = True,
 ) -> None:
     """Save a record with the parts that belong to it; see :func:`governance.changes.door.change`."""
     columns = None if only is None else [*only, "updated_at"]
@@ -44,6 +45,7 @@ def save_record(
         remove=parts_removed,
         only=columns,
         action=action,
+        validate=validate,
     )
 
 
@@ -52,21 +54,23 @@ def switch(record: NamedRecord, *, on: bool, author: Author, reason: str = "") -
     if record.retired_at is not None:
         raise ValidationError(f"{record.identifier} is retired; bring it back first.")
     record.is_active = on
-    save_record(record, author=author, reason=reason, only=["is_active"])
+    save_record(record, author=author, reason=reason, only=["is_active"], validate=on)
 
 
 def retire(record: NamedRecord, *, author: Author, reason: str = "") -> None:
     """Take a record out of service for good; its identifier stays taken."""
     if record.retired_at is None:
         record.is_active, record.retired_at = False, datetime.now(UTC)
-        save_record(record, author=author, reason=reason, only=["is_active", "retired_at"], action=AuditAction.RETIRED)
+        columns = ["is_active", "retired_at"]
+        save_record(record, author=author, reason=reason, only=columns, action=AuditAction.RETIRED, validate=False)
 
 
 def bring_back(record: NamedRecord, *, author: Author, reason: str = "") -> None:
     """Bring a retired record back, switched off."""
     if record.retired_at is not None:
         record.retired_at = None
-        save_record(record, author=author, reason=reason, only=["retired_at"])
+        columns = ["retired_at"]
+        save_record(record, author=author, reason=reason, only=columns, action=AuditAction.BROUGHT_BACK, validate=False)
 
 
 def save_evaluation(
@@ -76,7 +80,7 @@ def save_evaluation(
     change(
         kind=RecordKind.EVALUATION,
         record=result,
-        name=_evaluation_name(result),
+        name=name_of_evaluation(result),
         author=author,
         reason=reason,
         only=only,
@@ -85,8 +89,9 @@ def save_evaluation(
 
 def remove_evaluation(result: EvaluationResult, *, author: Author, reason: str = "") -> None:
     """Take a result away. No row names a result, so this kind of record can go."""
-    remove(kind=RecordKind.EVALUATION, record=result, name=_evaluation_name(result), author=author, reason=reason)
+    remove(kind=RecordKind.EVALUATION, record=result, name=name_of_evaluation(result), author=author, reason=reason)
 
 
-def _evaluation_name(result: EvaluationResult) -> str:
+def name_of_evaluation(result: EvaluationResult) -> str:
+    """Under which name a result is spoken of."""
     return f"{result.model.identifier}/{result.golden_set}"

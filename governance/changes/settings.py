@@ -3,10 +3,11 @@
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db import transaction
 
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
-from governance.models import SettingValue
+from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import REGISTRY
 
 
@@ -22,13 +23,21 @@ def store_setting(key: str, value: Any, *, author: Author, reason: str = "") -> 
     complaint = setting.accepts(value)
     if complaint is not None:
         raise ValidationError({"value": f"{key}: {complaint}."})
-    row = SettingValue.objects.filter(key=key).first() or SettingValue(key=key)
-    row.value = value
-    change(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason)
+    with transaction.atomic():
+        SettingsVersion.bump()  # before the row is looked for, since somebody else may be storing it
+        row = SettingValue.objects.filter(key=key).first() or SettingValue(key=key)
+        row.value = value
+        revision = change(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason)
+        if revision is None:
+            transaction.set_rollback(True)
 
 
 def clear_setting(key: str, *, author: Author, reason: str = "") -> None:
     """Forget the stored value, so that the declared default is in force."""
-    row = SettingValue.objects.filter(key=key).first()
-    if row is not None:
+    with transaction.atomic():
+        SettingsVersion.bump()
+        row = SettingValue.objects.filter(key=key).first()
+        if row is None:
+            transaction.set_rollback(True)
+            return
         remove(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason, action=AuditAction.RESET)

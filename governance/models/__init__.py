@@ -2,14 +2,13 @@
 
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
-from governance.models.audit_event import AppendOnlyError, AuditEvent, ChainHead
+from governance.models.audit_event import AuditEvent, ChainHead
 from governance.models.revision import Revision
 from governance.models.setting import SettingsVersion, SettingValue
 
 __all__ = [
     "AccessKey",
     "AccessVersion",
-    "AppendOnlyError",
     "Application",
     "AuditEvent",
     "ChainHead",

@@ -1,14 +1,10 @@
 """The audit trail's rows: who changed what, when, from where. Written by ``governance.audit.trail`` alone."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 
-from governance.models.revision import Revision
-
-
-class AppendOnlyError(RuntimeError):
-    """An attempt to change or remove an entry of the trail."""
+from governance.models.revision import AppendOnly, Revision
 
 
 class ChainHead(models.Model):
@@ -25,14 +21,14 @@ class ChainHead(models.Model):
         return str(self.number)
 
 
-class AuditEvent(models.Model):
-    """One entry. ``digest`` covers every other column and the digest before it."""
+class AuditEvent(AppendOnly):
+    """One entry. ``digest`` covers every other column, the revision's documents, and the digest before it."""
 
     number = models.PositiveBigIntegerField(primary_key=True)
     at = models.DateTimeField()
     action = models.CharField(max_length=50)
     kind = models.CharField(max_length=30)
-    record = models.CharField(max_length=150)
+    record = models.CharField(max_length=300)
     author = models.CharField(max_length=150)
     channel = models.CharField(max_length=20)
     address = models.CharField(max_length=45, blank=True)
@@ -44,15 +40,11 @@ class AuditEvent(models.Model):
 
     class Meta:
         ordering: ClassVar = ["-number"]
-        indexes: ClassVar = [models.Index(fields=["kind", "record", "-number"], name="governance_audit_of_record")]
+        indexes: ClassVar = [
+            models.Index(fields=["kind", "record", "-number"], name="governance_audit_of_record"),
+            models.Index(fields=["record", "-number"], name="governance_audit_by_name"),
+            models.Index(fields=["author", "-number"], name="governance_audit_by_author"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.number}: {self.action} {self.record}"
-
-    def save(self, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise AppendOnlyError(f"entry {self.number} of the audit trail cannot be changed")
-        super().save(**kwargs)
-
-    def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        raise AppendOnlyError(f"entry {self.number} of the audit trail cannot be removed")

@@ -1,9 +1,7 @@
-"""Settings in force: one frozen snapshot that a call reads once, and the one way to store a value."""
+"""Settings in force: one frozen snapshot that a call reads once. Values are stored by ``governance.changes``."""
 
 from dataclasses import dataclass
 from typing import Any
-
-from django.core.exceptions import ValidationError
 
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import (
@@ -69,23 +67,3 @@ def load_settings() -> EffectiveSettings:
 def settings_poll() -> Polled[EffectiveSettings]:
     """A poll of the settings, for one process."""
     return Polled(name="settings", read_version=SettingsVersion.read, load=load_settings)
-
-
-def store_setting(key: str, value: Any) -> None:
-    """Store a value.
-
-    Raises:
-        ValidationError: there is no such setting, or it does not accept the value.
-    """
-    setting = REGISTRY.get(key)
-    if setting is None:
-        raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
-    complaint = setting.accepts(value)
-    if complaint is not None:
-        raise ValidationError({"value": f"{key}: {complaint}."})
-    SettingValue(key=key, value=value).save()
-
-
-def clear_setting(key: str) -> None:
-    """Forget the stored value, so that the declared default is in force."""
-    SettingValue.objects.filter(key=key).delete()

@@ -15,6 +15,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.utils import timezone
 
+from governance.audit.actions import Author, Channel
+from governance.changes.settings import store_setting
 from governance.demo import running
 from governance.demo.folder import DemoFolder
 from governance.demo.operator import OperatorLogin, provide_operator
@@ -24,7 +26,7 @@ from governance.demo.removal import RemovalBlocked
 from governance.demo.running import DemoProblem
 from governance.demo.seed import SeedConflict, Seeded, seed
 from governance.settings_store.registry import CALL_HISTORY
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.store import load_settings
 from routing.vault import Vault
 
 SCENARIO = "docs/scenarios/demo-support-chat.json"
@@ -170,7 +172,7 @@ Ctrl-C stops everything and keeps the data; `make demo RESET=1` starts afresh.""
         )
 
     def _switch_history(self, on: bool) -> None:
-        store_setting(CALL_HISTORY.key, on)
+        store_setting(CALL_HISTORY.key, on, author=Author("manage.py demo --history", Channel.COMMAND))
         self._say(f"{CALL_HISTORY.key} is {'on' if on else 'off'}; it counts from the next call on.")
 
     def _say(self, text: str) -> None:

@@ -9,9 +9,11 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from governance.admin.settings import setting_rows
+from governance.changes.settings import store_setting
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import REGISTRY
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.store import load_settings
+from tests.authors import SOMEBODY
 from tests.governance.admin.pages import complaints, sent_by, text_of
 
 LIST = reverse("admin:governance_settingvalue_changelist")
@@ -62,7 +64,7 @@ def test_the_list_takes_one_query(django_assert_num_queries: DjangoAssertNumQuer
     for key, (_, value, _) in ENTERED.items():
         with django_assert_num_queries(1):
             setting_rows()
-        store_setting(key, value)
+        store_setting(key, value, author=SOMEBODY)
 
 
 @pytest.mark.parametrize("key", sorted(REGISTRY))
@@ -103,7 +105,7 @@ def test_the_form_shows_the_value_in_force_and_the_default(operator: Client, key
 
 
 def test_the_default_is_taken_whatever_else_was_typed(operator: Client) -> None:
-    store_setting("routing.currency", "EUR")
+    store_setting("routing.currency", "EUR", author=SOMEBODY)
     assert change(operator, "routing.currency", value="euros", use_default="on").status_code == 302
     assert load_settings().routing.currency == "USD"
 
