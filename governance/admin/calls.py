@@ -302,6 +302,9 @@ class CallAdmin(SearchedByBeginning):
                 "row": each,
                 "outcome": outcome_words(each.failure_kind),
                 "cost": spell_cost(each.cost_nanos, each.cost_currency),
+                "waited": f"{each.waited_ms:,.0f} ms",
+                "took": f"{each.latency_ms:,.0f} ms",
+                "tokens": ABSENT if each.output_tokens is None else f"{each.output_tokens:,}",
             }
             for each in call.attempts.all()
         ]

@@ -5,13 +5,20 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 
 from governance.admin.fields import ABSENT
-from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm
+from governance.admin.generic import PasswordWidget, SelectWidget, SwitchWidget
+from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm, RecordTool
+from governance.admin.trials import refusal_of
 from governance.audit.actions import RecordKind
 from governance.changes.providers import save_provider
+from governance.gateway.trial import list_models
+from routing.core.failures import CallFailed
 from routing.models import Provider
 from routing.providers.registry import ADAPTER_TYPES
 from routing.vault import Vault
@@ -23,17 +30,21 @@ class ProviderForm(RecordForm):
     """A provider, and a key for it that is not read back."""
 
     adapter_type = forms.ChoiceField(
-        help_text="The kind of API it speaks. Providers of one kind share one health and, per model id, one history."
+        widget=SelectWidget,
+        help_text="The kind of API it speaks. Providers of one kind share one health and, per model id, one history.",
     )
     api_key = forms.CharField(
         label="Key",
         required=False,
         max_length=4000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "size": 60}),
+        widget=PasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="Stored encrypted and never shown again. Left empty, a stored key stays as it is.",
     )
     remove_key = forms.BooleanField(
-        label="Remove the stored key", required=False, help_text="Calls are then sent without a key."
+        label="Remove the stored key",
+        required=False,
+        widget=SwitchWidget,
+        help_text="Calls are then sent without a key.",
     )
 
     class Meta:
@@ -65,6 +76,17 @@ class ProviderForm(RecordForm):
         return cleaned
 
 
+def _listed(provider: Provider) -> dict[str, Any]:
+    """What the test's page shows: model ids, each with the model it is here, or the failure."""
+    try:
+        ids = list_models(provider)
+    except CallFailed as failed:
+        return {"refusal": refusal_of(failed.failure)}
+    known: dict[str, str] = dict(provider.models.filter(retired_at=None).values_list("model_id", "identifier"))
+    missing = sorted(f"{name} ({model_id})" for model_id, name in known.items() if model_id not in set(ids))
+    return {"models": [(each, known.get(each, "")) for each in sorted(ids)], "missing": missing}
+
+
 @admin.register(Provider)
 class ProviderAdmin(NamedRecordAdmin):
     """Providers."""
@@ -94,6 +116,31 @@ class ProviderAdmin(NamedRecordAdmin):
             {"fields": ("connect_timeout", "first_event_timeout", "between_events_timeout", "total_timeout")},
         ),
     )
+
+    def get_urls(self) -> list[Any]:
+        test = path("<path:object_id>/try/", self.admin_site.admin_view(self.try_view), name="routing_provider_try")
+        return [test, *super().get_urls()]
+
+    def record_tools(self, request: HttpRequest, record: Provider) -> list[RecordTool]:
+        if not self.has_change_permission(request, record):
+            return []
+        return [RecordTool("Test", reverse("admin:routing_provider_try", args=[record.pk]), "play_arrow")]
+
+    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """List the models that the stored key may use, and which of them are models here."""
+        provider = self.get_object(request, unquote(object_id))
+        if provider is None:
+            return self.nothing_there(request, object_id)
+        if not self.has_change_permission(request, provider):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Test {provider}",
+            "opts": self.opts,
+            "original": provider,
+            **(_listed(provider) if request.method == "POST" else {}),
+        }
+        return TemplateResponse(request, "admin/signalbox/try_provider.html", context)
 
     @admin.display(description="kind", ordering="adapter_type")
     def adapter_kind(self, provider: Provider) -> str:

@@ -11,16 +11,22 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import SimpleListFilter
-from django.core.exceptions import ValidationError
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.forms import ModelChoiceField
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 
-from governance.admin.generic import ModelAdmin, ModelForm
+from governance.admin.differences import entry_row
+from governance.admin.generic import ModelAdmin, ModelForm, Paginator, TextWidget
 from governance.audit.actions import Author, Channel, RecordKind
 from governance.changes.records import bring_back, retire, save_record, switch
+from governance.models import AuditEvent
 from routing.models import NamedRecord
+
+_HISTORY_PAGE = 25
 
 NOT_NEEDED = "None of the chosen records needed that; nothing was changed."
 
@@ -58,7 +64,7 @@ class RecordForm(ModelForm):
         label="Reason",
         required=False,
         max_length=500,
-        widget=forms.TextInput(attrs={"size": 60, "autocomplete": "off"}),
+        widget=TextWidget(attrs={"autocomplete": "off"}),
         help_text="Why, for whoever reads the audit trail later. May stay empty.",
     )
 
@@ -71,6 +77,15 @@ def author_of(request: HttpRequest) -> Author:
         address=request.META.get("REMOTE_ADDR", "") or "",
         correlation=request.META.get("signalbox.correlation", ""),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTool:
+    """A button on a record's page: title, address, and the name of a symbol of the theme."""
+
+    title: str
+    link: str
+    icon: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +172,44 @@ class RecordAdmin(ModelAdmin):
             fieldsets[0] = (title, {**options, "fields": [name for name in options["fields"] if name != "reason"]})
         may_write = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
         return [*fieldsets, ("Why", {"fields": ("reason",)})] if may_write else fieldsets
+
+    def nothing_there(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Back to the index, which says that there is no such record."""
+        redirect: HttpResponse = self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
+            request, self.opts, object_id
+        )
+        return redirect
+
+    def record_tools(self, request: HttpRequest, record: Any) -> list[RecordTool]:
+        """Further pages of a record, as buttons on its page."""
+        return []
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        record = context.get("original")
+        tools = [] if record is None else self.record_tools(request, record)
+        return super().render_change_form(request, {**context, "record_tools": tools}, *args, **kwargs)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """What the audit trail has of the record."""
+        record = self.get_object(request, unquote(object_id))
+        if record is None:
+            return self.nothing_there(request, object_id)
+        if not self.has_view_or_change_permission(request, record):
+            raise PermissionDenied
+        events = AuditEvent.objects.filter(kind=self.kind.value, record=self.record_name(record))
+        page = Paginator(events.select_related("revision"), _HISTORY_PAGE).get_page(request.GET.get("p"))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"History of {record}",
+            "opts": self.opts,
+            "original": record,
+            "page": page,
+            "rows": [entry_row(event) for event in page],
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/signalbox/history.html", context)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """The audit trail has it."""

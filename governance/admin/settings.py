@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from governance.admin.generic import NumberWidget, RadioWidget, SwitchWidget, TextWidget
 from governance.admin.records import Filled, RecordAdmin, RecordForm
 from governance.audit.actions import RecordKind
 from governance.changes.settings import clear_setting, store_setting
@@ -67,20 +68,20 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
         return forms.TypedChoiceField(
             choices=[(str(value), label) for value, label in setting.choices],
             coerce=lambda chosen: values[chosen],
-            widget=forms.RadioSelect,
+            widget=RadioWidget,
             initial=str(in_force),
             help_text=setting.help,
         )
     if isinstance(setting.default, int):
-        return forms.IntegerField(initial=in_force, help_text=setting.help)
-    return forms.CharField(initial=in_force, help_text=setting.help)
+        return forms.IntegerField(widget=NumberWidget, initial=in_force, help_text=setting.help)
+    return forms.CharField(widget=TextWidget, initial=in_force, help_text=setting.help)
 
 
 class SettingForm(RecordForm):
     """A value for one setting, or a return to its default."""
 
     value = forms.Field()
-    use_default = forms.BooleanField(required=False, label="Use the default instead")
+    use_default = forms.BooleanField(required=False, widget=SwitchWidget, label="Use the default instead")
 
     class Meta:
         model = SettingValue

@@ -8,6 +8,7 @@ What operators change while Signalbox runs (limits, policies, retention) is not 
 from pathlib import Path
 
 from governance.project.settings import environment as env
+from governance.project.settings.admin_theme import UNFOLD as UNFOLD
 
 BASE_DIR = Path(__file__).resolve().parents[3]
 DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
@@ -62,6 +63,7 @@ SIGNALBOX_OUTBOUND_ALLOW = env.envaddresses("SIGNALBOX_OUTBOUND_ALLOW")
 # -------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",  # the theme's templates, which go before Django's; the site is ours
     "governance.project.apps.SignalboxAdminConfig",  # django.contrib.admin with our site
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -121,6 +123,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+
 
 # --- Tables
 # -----------------------------------------------------------------------------------------------------
