@@ -80,7 +80,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     search_fields = ("record", "author")
     search_help_text = "An entry's number, or the beginning of a record's name or an author's."
     fieldsets = (
-        (None, {"fields": (("number", "at"), ("what", "of_kind", "record"), "why")}),
+        (None, {"fields": (("number", "at"), ("what", "of_kind"), "record", "why")}),
         ("By whom", {"fields": (("author", "through"), ("from_where", "request_id"))}),
         ("In the chain", {"fields": ("digest", "after_digest"), "classes": ("collapse",)}),
     )
