@@ -75,12 +75,12 @@ class AuditEventAdmin(ReadOnlyAdmin):
     change_form_template = "admin/governance/auditevent/change_form.html"
     paginator = BoundedPaginator
     ordering = ("-number",)
-    list_display = ("number", "at", "what", "of_kind", "record", "author", "through", "reason")
+    list_display = ("number", "when", "what", "of_kind", "record", "author", "through", "reason")
     list_filter = (KindFilter, ActionFilter, AuthorFilter, ChannelFilter)
     search_fields = ("record", "author")
     search_help_text = "An entry's number, or the beginning of a record's name or an author's."
     fieldsets = (
-        (None, {"fields": (("number", "at"), ("what", "of_kind"), "record", "why")}),
+        (None, {"fields": (("number", "when"), ("what", "of_kind"), "record", "why")}),
         ("By whom", {"fields": (("author", "through"), ("from_where", "request_id"))}),
         ("In the chain", {"fields": ("digest", "after_digest"), "classes": ("collapse",)}),
     )
@@ -118,6 +118,10 @@ class AuditEventAdmin(ReadOnlyAdmin):
             "verdict": verify() if request.method == "POST" else None,
         }
         return TemplateResponse(request, "admin/governance/auditevent/verify.html", context)
+
+    @admin.display(description="when (UTC)")
+    def when(self, event: AuditEvent) -> str:
+        return f"{event.at:%Y-%m-%d %H:%M:%S}"
 
     @admin.display(description="action")
     def what(self, event: AuditEvent) -> str:

@@ -64,7 +64,7 @@ class PriceInline(StackedInline):
     extra = 1
     ordering = ("-valid_from",)
     fieldsets = (
-        (None, {"fields": (("valid_from", "currency", "provenance"),)}),
+        (None, {"fields": ("valid_from", ("currency", "provenance"))}),
         (
             "Per million tokens",
             {"fields": (("input_rate", "output_rate"), ("cached_input_rate", "cache_write_rate"))},

@@ -94,16 +94,8 @@ class ProviderAdmin(NamedRecordAdmin):
     kind = RecordKind.PROVIDER
     form = ProviderForm
     list_display = (
-        "identifier",
-        "name",
-        "adapter_kind",
-        "address",
-        "key",
-        "reach",
-        "data_boundary",
-        "priority",
-        "is_active",
-    )
+        "identifier", "name", "is_active", "adapter_kind", "address", "key", "priority", "reach", "data_boundary",
+    )  # fmt: skip
     list_filter = (InServiceFilter, "is_active", "reach", "data_boundary")
     readonly_fields = ("key",)
     fieldsets = (

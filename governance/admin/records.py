@@ -336,6 +336,10 @@ class ReadOnlyAdmin(ModelAdmin):
     list_per_page = 50
     sortable_by = ()  # an order without an index would read the whole table
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Without a link to a history: what is written once has none."""
+        return super().render_change_form(request, {**context, "show_history": False}, *args, **kwargs)
+
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
