@@ -196,7 +196,18 @@ class CallAdmin(SearchedByBeginning):
         f"Pages reach back {MOST_COUNTED:,} calls; filter or search for older ones."
     )
     fieldsets = (
-        (None, {"fields": ("id", ("started_at", "outcome"), ("took", "cost"), ("failure_kind", "error_class"))}),
+        (
+            None,
+            {
+                "fields": (
+                    "id",
+                    ("started_at", "outcome"),
+                    ("took", "first_token"),
+                    "cost",
+                    ("failure_kind", "error_class"),
+                )
+            },
+        ),
         (
             "Asked",
             {
@@ -220,10 +231,6 @@ class CallAdmin(SearchedByBeginning):
                     ("cache_hit",),
                 )
             },
-        ),
-        (
-            "Time",
-            {"fields": (("took", "first_token"),)},
         ),
         (
             "Tokens, as the provider reported them",
