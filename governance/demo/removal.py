@@ -20,7 +20,7 @@ from governance.changes.door import begin, keep
 from governance.changes.keys import name_of_key
 from governance.changes.records import name_of_evaluation
 from governance.demo.cast import SOURCE
-from governance.demo.operator import EMAIL
+from governance.demo.operator import EMAILS
 from governance.models import AccessKey, Application
 from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
@@ -67,7 +67,7 @@ def remove_demo() -> dict[str, int]:
             QuerySet(FallbackLink).filter(configuration__source=SOURCE).delete()
             for kind in RECORDS:
                 removed[str(kind._meta.verbose_name_plural)] = _delete(_marked(kind))
-            removed["operators"] = _delete(QuerySet(User).filter(email=EMAIL))
+            removed["log-ins"] = _delete(QuerySet(User).filter(email__in=EMAILS))
     except ProtectedError as error:
         named = "; ".join(sorted({f"{each._meta.verbose_name} {each}" for each in error.protected_objects}))
         raise RemovalBlocked(

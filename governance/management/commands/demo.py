@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +20,7 @@ from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
 from governance.demo import running
 from governance.demo.folder import DemoFolder
-from governance.demo.operator import OperatorLogin, provide_operator
+from governance.demo.operator import DemoLogin, provide_logins
 from governance.demo.ownership import claim, start_over
 from governance.demo.processes import Children
 from governance.demo.removal import RemovalBlocked
@@ -91,14 +92,14 @@ class Command(BaseCommand):
     def _run(self, folder: DemoFolder, *, port: int, reset: bool, speed: float) -> None:
         if not running.is_free(port):
             raise DemoProblem(f"Port {port} is taken. Choose another one: make demo PORT={port + 1}")
-        seeded, operator = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
+        seeded, logins = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
         children = Children(folder=running.PROJECT, environment=running.environment(simulator=simulator))
         try:
             self._say("Starting the simulated providers and the web server …")
             running.start_servers(children, folder=folder, port=port, simulator=simulator, speed=speed)
             running.make_first_call(port=port, keys=seeded.keys)
             running.start_traffic(children, folder=folder, port=port)
-            self._introduce(folder, operator, port=port)
+            self._introduce(folder, logins, port=port)
             while (fallen := children.fallen()) is None:
                 time.sleep(_LOOK_EVERY)
             raise DemoProblem(running.describe_fall(fallen))
@@ -107,8 +108,8 @@ class Command(BaseCommand):
                 signal.signal(number, signal.SIG_IGN)
             children.stop()
 
-    def _prepare(self, folder: DemoFolder, *, reset: bool, simulator: int) -> tuple[Seeded, OperatorLogin]:
-        """Tables, records, past, keys and log-in."""
+    def _prepare(self, folder: DemoFolder, *, reset: bool, simulator: int) -> tuple[Seeded, tuple[DemoLogin, ...]]:
+        """Tables, records, past, keys and log-ins."""
         if reset:
             self._say("Forgetting the earlier demo …")
             start_over(folder)
@@ -123,12 +124,18 @@ class Command(BaseCommand):
             set_policy=own,
         )
         folder.write_keys(seeded.keys)
-        operator = provide_operator(folder)
+        logins = provide_logins(folder)
         connections.close_all()
         self._say(f"{seeded.calls} calls added.")
-        return seeded, operator
+        return seeded, logins
 
-    def _introduce(self, folder: DemoFolder, operator: OperatorLogin, *, port: int) -> None:
+    def _introduce(self, folder: DemoFolder, logins: Sequence[DemoLogin], *, port: int) -> None:
+        widest = max(len(login.password or "") for login in logins)
+        log_ins = "\n".join(
+            f"  Log in as     {login.username:<10} {login.password or '(the password that you chose)':<{widest}}   "
+            f"{login.description}"
+            for login in logins
+        )
         base, key = f"http://{running.HOST}:{port}", _shown(folder.visitor_key)
         manage = f"{_shown(Path(sys.executable))} manage.py"
         request = '{"model": "support-chat", "messages": [{"role": "user", "content": "Where is my parcel?"}]'
@@ -149,7 +156,7 @@ class Command(BaseCommand):
 The demo runs. Every answer comes from a simulator, never from a model; everything is marked as demo.
 
   Admin         {base}/admin/
-  Log in as     {operator.username}   {operator.password or "(the password that you chose)"}
+{log_ins}
   API           {base}/v1   (OpenAI's protocol)
   Virtual key   {key}
   Logs          {_shown(folder.path / "logs")}/
