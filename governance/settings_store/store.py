@@ -1,6 +1,8 @@
 """Settings in force: one frozen snapshot that a call reads once. Values are stored by ``governance.changes``."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from governance.models import SettingsVersion, SettingValue
@@ -16,8 +18,12 @@ from governance.settings_store.registry import (
     Setting,
     Value,
 )
+from governance.settings_store.sources import pinned_settings, resolve
 from routing.core.policy import RoutingPolicy
 from routing.snapshots import Polled
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class SettingsSnapshot:
@@ -25,11 +31,9 @@ class SettingsSnapshot:
 
     __slots__ = ("_values", "version")
 
-    def __init__(self, stored: dict[str, Any], *, version: int) -> None:
+    def __init__(self, stored: Mapping[str, Any], *, version: int, pinned: Mapping[str, Any] = NOTHING) -> None:
         self.version = version
-        self._values = {
-            key: setting.read(stored[key]) if key in stored else setting.default for key, setting in REGISTRY.items()
-        }
+        self._values = {key: resolve(setting, stored=stored, pinned=pinned)[0] for key, setting in REGISTRY.items()}
 
     def __getitem__(self, setting: Setting[Value]) -> Value:
         value: Value = self._values[setting.key]
@@ -58,9 +62,10 @@ class EffectiveSettings:
 
 
 def load_settings() -> EffectiveSettings:
-    """Read the stored settings: two queries."""
+    """Read the stored settings, over which pinned ones win: two queries."""
     version = SettingsVersion.read()
-    snapshot = SettingsSnapshot(dict(SettingValue.objects.values_list("key", "value")), version=version)
+    stored = dict(SettingValue.objects.values_list("key", "value"))
+    snapshot = SettingsSnapshot(stored, version=version, pinned=pinned_settings())
     return EffectiveSettings(routing=snapshot.routing_policy, max_body_bytes=snapshot[MAX_BODY_BYTES], version=version)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from governance.project.settings import environment as env
 from governance.project.settings.admin_theme import UNFOLD as UNFOLD
+from governance.project.settings.pins import check_pins
 
 BASE_DIR = Path(__file__).resolve().parents[3]
 DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
@@ -58,6 +59,11 @@ CONTENT_SECURITY_POLICY = {
 # -----------------------------------------------------------------------------------------
 
 SIGNALBOX_OUTBOUND_ALLOW = env.envaddresses("SIGNALBOX_OUTBOUND_ALLOW")
+
+# --- Settings that nobody may change in the admin
+# ----------------------------------------------------------------------------------
+
+SIGNALBOX_SETTINGS = check_pins(name="SIGNALBOX_SETTINGS", values=env.envobject("SIGNALBOX_SETTINGS"))
 
 # --- The pieces
 # -------------------------------------------------------------------------------------------------
