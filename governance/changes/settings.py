@@ -2,27 +2,21 @@
 
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
 from governance.models import SettingsVersion, SettingValue
-from governance.settings_store.registry import REGISTRY
+from governance.settings_store.sources import check_changeable, check_storable
 
 
 def store_setting(key: str, value: Any, *, author: Author, reason: str = "") -> None:
     """Store a value, in force from half a second later on.
 
     Raises:
-        ValidationError: there is no such setting, or it does not accept the value.
+        ValidationError: there is no such setting, the environment pins it, or it does not accept the value.
     """
-    setting = REGISTRY.get(key)
-    if setting is None:
-        raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
-    complaint = setting.accepts(value)
-    if complaint is not None:
-        raise ValidationError({"value": f"{key}: {complaint}."})
+    check_storable(key, value)
     with transaction.atomic():
         SettingsVersion.bump()  # before the row is looked for, since somebody else may be storing it
         row = SettingValue.objects.filter(key=key).first() or SettingValue(key=key)
@@ -33,7 +27,12 @@ def store_setting(key: str, value: Any, *, author: Author, reason: str = "") -> 
 
 
 def clear_setting(key: str, *, author: Author, reason: str = "") -> None:
-    """Forget the stored value, so that the declared default is in force."""
+    """Forget the stored value, so that the declared default is in force.
+
+    Raises:
+        ValidationError: there is no such setting, or the environment pins it.
+    """
+    check_changeable(key)
     with transaction.atomic():
         SettingsVersion.bump()
         row = SettingValue.objects.filter(key=key).first()

@@ -24,7 +24,8 @@ from governance.demo import cast
 from governance.demo.chronicle import calls_between
 from governance.demo.world import World
 from governance.models import AccessKey, Application, SettingValue
-from governance.settings_store.registry import POLICY_MODE
+from governance.settings_store.registry import POLICY_MODE, Setting
+from governance.settings_store.sources import pinned_settings
 from governance.settings_store.store import load_settings
 from routing.core.policy import PolicyMode
 from routing.credentials import read_key
@@ -104,11 +105,16 @@ def seed(
         _make_models(started=started)
         _make_configurations()
         secrets, key_ids = _make_keys(dict(keys or {}))
-        if first_run is None and set_policy and not SettingValue.objects.filter(key=POLICY_MODE.key).exists():
+        if first_run is None and set_policy and _is_open(POLICY_MODE):
             store_setting(POLICY_MODE.key, PolicyMode.BALANCED.value, author=AUTHOR)
         world = World(snapshot=load_snapshot(), settings=load_settings(), keys=key_ids, started=started)
         calls = _top_up(world, now=now, length=length)
     return Seeded(is_first=first_run is None, started=started, calls=calls, keys=secrets)
+
+
+def _is_open(setting: Setting[Any]) -> bool:
+    """Whether nobody has said yet what a setting shall be, in the database or in the environment."""
+    return setting.key not in pinned_settings() and not SettingValue.objects.filter(key=setting.key).exists()
 
 
 def _top_up(world: World, *, now: datetime, length: timedelta) -> int:

@@ -11,13 +11,13 @@ from governance.settings_store.registry import REGISTRY, Setting
 
 _HEAD = """# Settings
 
-What operators change while Signalbox runs, on the page *Settings* of the admin or by `manage.py set_setting`. A value is
-checked when it is stored, and every process acts on a change within a second. What must be known before the database
+What operators change while Signalbox runs, on the page *Settings* of the admin or by `manage.py set_setting`. A value
+is checked when it is stored, and every process acts on a change within a second. What must be known before the database
 can be read is [configuration](configuration.md).
 
-A stored value that cannot be read (an older or newer version may have stored it) never stops a call: the table says what
-it means. `SIGNALBOX_SETTINGS` [pins settings](configuration.md#pinned-settings) for an installation; a pinned one is
-shown as such and cannot be changed in the admin.
+A stored value that cannot be read (an older or newer version may have stored it) never stops a call: the table says
+what it means. `SIGNALBOX_SETTINGS` [pins settings](configuration.md#pinned-settings) for an installation; a pinned one
+is shown as such and cannot be changed in the admin.
 
 <!-- Made by `make format` from governance/settings_store/registry.py: change that file, not this one. -->
 """

@@ -22,7 +22,6 @@ from governance.settings_store.sources import pinned_settings, resolve
 from routing.core.policy import RoutingPolicy
 from routing.snapshots import Polled
 
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
@@ -179,7 +180,10 @@ Ctrl-C stops everything and keeps the data; `make demo RESET=1` starts afresh.""
         )
 
     def _switch_history(self, on: bool) -> None:
-        store_setting(CALL_HISTORY.key, on, author=Author("manage.py demo --history", Channel.COMMAND))
+        try:
+            store_setting(CALL_HISTORY.key, on, author=Author("manage.py demo --history", Channel.COMMAND))
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
         self._say(f"{CALL_HISTORY.key} is {'on' if on else 'off'}; it counts from the next call on.")
 
     def _say(self, text: str) -> None:

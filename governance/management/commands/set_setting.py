@@ -33,16 +33,17 @@ class Command(BaseCommand):
             raise CommandError(f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}.")
         if (text is None) is not options["default"]:
             raise CommandError("Give either a value or --default.")
-        if text is None:
-            clear_setting(key, author=AUTHOR, reason=options["reason"])
-            self.stdout.write(f"{key} is at its default, {spelled(REGISTRY[key].default)}.")
-            return
-        value = read_value(text)
         try:
-            store_setting(key, value, author=AUTHOR, reason=options["reason"])
+            if text is None:
+                clear_setting(key, author=AUTHOR, reason=options["reason"])
+                said = f"{key} is at its default, {spelled(REGISTRY[key].default)}."
+            else:
+                value = read_value(text)
+                store_setting(key, value, author=AUTHOR, reason=options["reason"])
+                said = f"{key} is now {spelled(value)}."
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
-        self.stdout.write(f"{key} is now {spelled(value)}.")
+        self.stdout.write(said)
 
 
 def read_value(text: str) -> Any:

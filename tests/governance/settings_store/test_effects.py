@@ -39,7 +39,7 @@ def any_chat(world: World) -> None:
 
 
 def route(world: World) -> str:
-    """Which route serves. The call is forgotten: looking shall not move the figures that the next look is decided by."""
+    """Which route serves. The call is forgotten, so that looking does not move what the next look is decided by."""
     served: str = world.gateway.chat("any-chat").headers["x-signalbox-route"]
     world.gateway.flush()
     Call.objects.filter(requested="any-chat").delete()
