@@ -17,6 +17,15 @@ from governance.audit.actions import RecordKind
 from governance.changes.settings import clear_setting, store_setting
 from governance.models import SettingValue
 from governance.settings_store.registry import REGISTRY, Setting
+from governance.settings_store.sources import (
+    PINNED_BY,
+    SettingInForce,
+    Source,
+    pinned_settings,
+    settings_in_force,
+)
+
+PINNED = f"Pinned by the environment variable {PINNED_BY}: it is changed there, and by a restart."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class SettingRow:
     help: str
     in_force: str
     default: str
+    source: Source
     is_stored: bool
     unreadable: str | None
     updated_at: datetime | None
@@ -43,17 +53,17 @@ def spell_value(setting: Setting[Any], value: Any) -> str:
 
 def setting_rows() -> list[SettingRow]:
     """Every declared setting with the value in force: one query."""
-    stored = {row.key: row for row in SettingValue.objects.all()}
-    return [_row(setting, stored.get(key)) for key, setting in REGISTRY.items()]
+    return [_row(each) for each in settings_in_force()]
 
 
-def _row(setting: Setting[Any], stored: SettingValue | None) -> SettingRow:
-    value = setting.default if stored is None else setting.read(stored.value)
+def _row(each: SettingInForce) -> SettingRow:
+    setting, stored = each.setting, each.stored
     return SettingRow(
         key=setting.key,
         help=setting.help,
-        in_force=spell_value(setting, value),
+        in_force=spell_value(setting, each.value),
         default=spell_value(setting, setting.default),
+        source=each.source,
         is_stored=stored is not None,
         unreadable=None if stored is None or setting.accepts(stored.value) is None else repr(stored.value),
         updated_at=None if stored is None else stored.updated_at,
@@ -120,20 +130,29 @@ class SettingValueAdmin(RecordAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """What the environment pins is looked at only."""
+        is_pinned = obj is not None and obj.key in pinned_settings()
+        return super().has_change_permission(request, obj) and not is_pinned
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SettingValue | None:
-        """The stored value, or what would be stored: every declared setting has a page."""
+        """The stored value, or what would be stored: every declared setting has a page, and a pinned one shows what
+        the environment says."""
         if object_id not in REGISTRY:
             return None
+        if object_id in pinned_settings():
+            return SettingValue(key=object_id, value=pinned_settings()[object_id])
         stored = SettingValue.objects.filter(key=object_id).first()
         return SettingValue(key=object_id, value=REGISTRY[object_id].default) if stored is None else stored
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         may_change = self.has_change_permission(request, obj)
         fields = ("value", "use_default", "reason") if may_change else ("value",)
-        return ((None, {"fields": fields}),)
+        is_pinned = obj is not None and obj.key in pinned_settings()
+        return ((None, {"fields": fields, "description": PINNED if is_pinned else ""}),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
@@ -143,6 +162,7 @@ class SettingValueAdmin(RecordAdmin):
             "title": "Settings in force",
             "opts": self.opts,
             "rows": setting_rows(),
+            "pinned_by": PINNED_BY,
             "may_change": self.has_change_permission(request),
         }
         return TemplateResponse(request, "admin/governance/settingvalue/change_list.html", context)

@@ -27,6 +27,7 @@ SITE: dict[str, tuple[int, int, int, int]] = {
     "password_change": (200, 200, 200, 200),
     "password_change_done": (200, 200, 200, 200),
     "jsi18n": (200, 200, 200, 200),
+    "search": (200, 200, 200, 200),  # of pages, each of which is searched for where it may be seen
     "autocomplete": (403, 403, 403, 403),  # without saying what is looked for
 }
 LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
@@ -38,6 +39,11 @@ LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
 # Addresses that a record's pages have beside the usual ones.
 FURTHER: dict[str, tuple[int, int, int, int]] = {
     "auth_user_password_change": (200, 403, 403, 403),
+    "routing_provider_try": (200, 200, 403, 403),
+    "routing_languagemodel_try": (200, 200, 403, 403),
+    "routing_configuration_try": (200, 200, 403, 403),
+    "governance_accesskey_rotate": (200, 200, 403, 403),
+    "governance_auditevent_verify": (200, 200, 200, 403),
 }
 NOT_OURS = {"view_on_site", "app_list"}  # a record's page elsewhere, of which there is none; see LISTS_OF_APPS
 
@@ -89,7 +95,8 @@ def test_a_list_of_an_app(app: str, people: dict[str, Client]) -> None:
 @pytest.mark.parametrize("name", sorted(FURTHER))
 def test_a_further_page_of_a_record(name: str, people: dict[str, Client]) -> None:
     label = next(label for label in REGISTERED if name.startswith(f"{label.lower().replace('.', '_')}_"))
-    url = reverse(f"admin:{name}", args=[ROWS[label]().pk])
+    row = ROWS[label]()
+    url = reverse(f"admin:{name}", args=[] if name.endswith("_verify") else [row.pk])
     assert tuple(people[role].get(url).status_code for role in ROLES) == FURTHER[name]
     assert people["anonymous"].get(url).status_code == 302
 
