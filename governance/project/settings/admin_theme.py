@@ -32,10 +32,17 @@ UNFOLD: dict[str, Any] = {
     "SITE_SUBHEADER": "Governance of LLM calls",
     "SITE_SYMBOL": "traffic",
     "SITE_URL": None,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("signalbox/favicon.svg")},
+    ],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,
     "BORDER_RADIUS": "6px",
-    "STYLES": [lambda request: static("signalbox/admin.css")],
+    "DASHBOARD_CALLBACK": "governance.admin.overview.add_overview",
+    "STYLES": [
+        lambda request: static("signalbox/admin.css"),
+        lambda request: static("signalbox/overview.css"),
+    ],
     "COLORS": {
         "primary": {
             "50": "oklch(97.7% .013 236.6)",

@@ -41,6 +41,7 @@ SECURE_HSTS_PRELOAD = False
 # models.W040: an index that covers more columns on PostgreSQL than on SQLite is meant to.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021", "models.W040"]
 SESSION_COOKIE_AGE = 12 * 60 * 60
+LOGIN_REDIRECT_URL = "admin:index"  # the theme's form does not say where to go
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
