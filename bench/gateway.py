@@ -28,8 +28,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _SEED = """
 from django.utils import timezone
-from governance.access.keys import issue_key
-from governance.models import Application
+from governance.audit.actions import Author, Channel
+from governance.changes.keys import issue_key
+from governance.models import AccessKey, Application
 from routing.models import Configuration, LanguageModel, Price, Provider
 provider = Provider(identifier="bench-host", adapter_type="openai", base_url="{upstream}", reach="self_hosted")
 provider.save()
@@ -41,7 +42,8 @@ for number in range({models}):
 Configuration(identifier="bench", selection="criteria", policy_mode="balanced").save()
 application = Application(identifier="bench-app")
 application.save()
-print("KEY", issue_key(application=application, name="bench")[1])
+key = AccessKey(application=application, name="bench")
+print("KEY", issue_key(key, author=Author("bench", Channel.COMMAND)))
 """
 
 

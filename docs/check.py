@@ -1,19 +1,23 @@
-"""Checks what the documentation promises: that every link inside it leads somewhere, and that
-`configuration.md` lists exactly the environment variables that the settings read. Run by `make lint`;
-`--root` checks another tree.
+"""Checks what the documentation promises: that every link inside it leads somewhere, that
+`configuration.md` lists exactly the environment variables that the settings read, and that `settings.md` is
+what the registry of settings makes of it. Run by `make lint`; `--root` checks another tree.
 
-Needs nothing but the standard library, and reads the settings as text: it must not need an environment.
+Needs nothing but the standard library, and reads the settings as text: it must not need an environment. The
+page of settings is printed by a module that needs no more either.
 """
 
 import argparse
 import ast
 import re
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
 
 SETTINGS = Path("governance/project/settings")
 CONFIGURATION = Path("docs/configuration.md")
+SETTINGS_PAGE = Path("docs/settings.md")
+PRINTS_SETTINGS_PAGE = Path("governance/settings_store/page.py")
 # The functions of `environment`; a variable that may also be given as a file is documented by its bare name.
 READERS = re.compile(r"env[a-z]+")
 VARIABLE_ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]+)`\s*\|", re.MULTILINE)
@@ -28,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     root: Path = parser.parse_args().root.resolve()
-    problems = [*find_broken_links(root=root), *compare_variables(root=root)]
+    problems = [*find_broken_links(root=root), *compare_variables(root=root), *compare_settings(root=root)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(pages(root=root))} pages, {len(problems)} problems")
@@ -79,6 +83,22 @@ def compare_variables(*, root: Path) -> list[str]:
         *(f"{CONFIGURATION}: {name} is read and missing here" for name in sorted(read - documented)),
         *(f"{CONFIGURATION}: {name} is read by no setting" for name in sorted(documented - read)),
     ]
+
+
+def compare_settings(*, root: Path) -> list[str]:
+    """One sentence if the page of settings is not what the registry makes."""
+    if not (root / PRINTS_SETTINGS_PAGE).exists():
+        return []
+    module = ".".join(PRINTS_SETTINGS_PAGE.with_suffix("").parts)
+    made = subprocess.run(  # noqa: S603  (our own module)
+        [sys.executable, "-m", module], cwd=root, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    if made.returncode != 0:
+        return [f"{PRINTS_SETTINGS_PAGE}: cannot be run: {made.stderr.strip()}"]
+    page = root / SETTINGS_PAGE
+    if page.exists() and page.read_text(encoding="utf-8") == made.stdout:
+        return []
+    return [f"{SETTINGS_PAGE}: is not what the registry says; `make format` makes it anew"]
 
 
 def read_variables(*, folder: Path) -> set[str]:

@@ -2,12 +2,24 @@
 
 from governance.admin import (
     access,
+    audit,
     calls,
     configurations,
     evaluations,
     language_models,
+    people,
     providers,
     settings,
 )
 
-__all__ = ["access", "calls", "configurations", "evaluations", "language_models", "providers", "settings"]
+__all__ = [
+    "access",
+    "audit",
+    "calls",
+    "configurations",
+    "evaluations",
+    "language_models",
+    "people",
+    "providers",
+    "settings",
+]

@@ -1,22 +1,35 @@
 """Applications and their keys. A key is shown on the page that answers its form, and never again."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
 from django.contrib.messages.storage.base import Message
-from django.db import transaction
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils import timezone
 
-from governance.access.keys import give_secret, revoke_key
 from governance.admin.fields import WordsField
-from governance.admin.generic import ModelForm, TabularInline
-from governance.admin.records import NamedRecordAdmin, RecordAdmin, offer_in_service
+from governance.admin.generic import SelectWidget, SwitchWidget, TabularInline, TextWidget
+from governance.admin.records import (
+    NOT_NEEDED,
+    Filled,
+    NamedRecordAdmin,
+    RecordAdmin,
+    RecordForm,
+    RecordTool,
+    author_of,
+    offer_in_service,
+)
+from governance.audit.actions import RecordKind
+from governance.changes.keys import issue_key, name_of_key, revoke_key, rotate_key, save_key
 from governance.models import AccessKey, Application
 from routing.models import Configuration, LanguageModel, NamedRecord
 
@@ -64,24 +77,29 @@ class KeyInline(TabularInline):
 class ApplicationAdmin(NamedRecordAdmin):
     """Applications."""
 
+    kind = RecordKind.APPLICATION
     inlines = (KeyInline,)
     list_display = ("identifier", "name", "is_active", "created_at")
     fieldsets = ((None, {"fields": ("name", "identifier", "description", "is_active")}),)
 
 
-class AccessKeyForm(ModelForm):
+class AccessKeyForm(RecordForm):
     """A key. What it allows is either everything or what is ticked, so that "nothing" can be said as well."""
 
     every_configuration = forms.BooleanField(
         required=False,
         initial=True,
+        widget=SwitchWidget,
         help_text="Whether it may ask for any configuration, those made later included.",
     )
     allowed_configurations = WordsField(
         required=False, help_text="Otherwise the configurations it may ask for; none ticked is none."
     )
     every_model = forms.BooleanField(
-        required=False, initial=True, help_text="Whether any model may serve it, those made later included."
+        required=False,
+        initial=True,
+        widget=SwitchWidget,
+        help_text="Whether any model may serve it, those made later included.",
     )
     allowed_models = WordsField(
         required=False, help_text="Otherwise the models that may serve it; none ticked is none."
@@ -122,10 +140,36 @@ def _choices(records: type[NamedRecord], stored: Sequence[str]) -> list[tuple[st
     return [*choices.items(), *((each, f"{each} (retired or unknown)") for each in stored if each not in choices)]
 
 
+class RotationForm(forms.Form):
+    """How long the old key goes on, and why it is rotated."""
+
+    grace = forms.ChoiceField(
+        label="The old key",
+        choices=[
+            ("0", "is refused at once"),
+            ("1", "goes on for an hour"),
+            ("24", "goes on for a day"),
+            ("168", "goes on for a week"),
+            ("720", "goes on for thirty days"),
+        ],
+        initial="24",
+        widget=SelectWidget,
+        help_text="Long enough to bring the new key to whoever uses the old one. It never outlives its own expiry.",
+    )
+    reason = forms.CharField(
+        label="Reason",
+        required=False,
+        max_length=500,
+        widget=TextWidget(attrs={"autocomplete": "off"}),
+        help_text="Why, for whoever reads the audit trail later. May stay empty.",
+    )
+
+
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
     """Keys."""
 
+    kind = RecordKind.KEY
     form = AccessKeyForm
     actions = ("revoke",)
     list_display = ("name", "application", "shown", "state", "configurations", "models", "expires_at", "created_at")
@@ -159,29 +203,83 @@ class AccessKeyAdmin(RecordAdmin):
         """Calls name keys: a key is revoked, and its record stays."""
         return False
 
-    def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
-        if not change:
-            vars(obj)["issued_secret"] = give_secret(obj)  # until `response_add`; no column, so never stored
-        super().save_model(request, obj, form, change)
+    def record_name(self, record: AccessKey) -> str:
+        return name_of_key(record)
+
+    def spoken_name(self, record: AccessKey) -> str:
+        return f"{record.name} ({record.prefix}…)"
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        key: AccessKey = filled.record
+        if filled.columns is not None:
+            save_key(key, author=filled.author, reason=filled.reason, only=filled.columns)
+            return
+        secret = issue_key(key, author=filled.author, reason=filled.reason)
+        vars(key)["issued_secret"] = secret  # until `response_add`; no column, so never stored
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """Answer with a page instead of a redirect.
+        """Answer with a page instead of a redirect."""
+        return self._show_secret(request, obj, vars(obj).pop("issued_secret"))
+
+    def _show_secret(
+        self, request: HttpRequest, key: AccessKey, secret: str, *, predecessor: AccessKey | None = None
+    ) -> HttpResponse:
+        """The page on which a secret is shown.
 
         The message with the key is written into this page alone. Django's messages would carry it in a cookie or in
         the session's row until some page showed it.
         """
         shown_once = Message(
             messages.SUCCESS,
-            f"The key is {vars(obj).pop('issued_secret')}: copy it now. It is not kept, and is not shown again.",
+            f"The key is {secret}: copy it now. It is not kept, and is not shown again.",
         )
         context = {
             **self.admin_site.each_context(request),
             "title": "Key issued",
             "opts": self.opts,
-            "original": obj,
+            "original": key,
+            "predecessor": predecessor,
             "messages": [shown_once],
         }
         return TemplateResponse(request, "admin/governance/accesskey/issued.html", context)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.rotate_view)
+        return [path("<path:object_id>/rotate/", view, name="governance_accesskey_rotate"), *super().get_urls()]
+
+    def record_tools(self, request: HttpRequest, record: AccessKey) -> list[RecordTool]:
+        if not self.may_rotate(request, record):
+            return []
+        return [RecordTool("Rotate", reverse("admin:governance_accesskey_rotate", args=[record.pk]), "autorenew")]
+
+    def may_rotate(self, request: HttpRequest, key: AccessKey) -> bool:
+        """Rotating issues a key and ends another: it takes the permission for both."""
+        return self.has_add_permission(request) and self.has_change_permission(request, key)
+
+    def rotate_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask how long the old key shall go on; then show the new one, once."""
+        key = self.get_object(request, unquote(object_id))
+        if key is None:
+            return self.nothing_there(request, object_id)
+        if not self.may_rotate(request, key):
+            raise PermissionDenied
+        form = RotationForm(request.POST or None)
+        if form.is_valid():
+            grace, reason = timedelta(hours=int(form.cleaned_data["grace"])), form.cleaned_data["reason"]
+            try:
+                successor, secret = rotate_key(key, author=author_of(request), grace=grace, reason=reason)
+            except ValidationError as refused:
+                form.add_error(None, refused)
+            else:
+                return self._show_secret(request, successor, secret, predecessor=key)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Rotate {key.name}",
+            "opts": self.opts,
+            "original": key,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/governance/accesskey/rotate.html", context)
 
     @admin.display(description="key")
     def shown(self, key: AccessKey) -> str:
@@ -218,12 +316,14 @@ class AccessKeyAdmin(RecordAdmin):
                     "action_checkbox_name": ACTION_CHECKBOX_NAME,
                 },
             )
-        with transaction.atomic():
-            for key in keys:
-                revoke_key(key, now=timezone.now())
-                self.log_change(request, key, "Revoked.")
-        names = ", ".join(f"{key.name} ({key.prefix}…)" for key in keys)
-        self.message_user(request, f"Revoked: {names}. Every process refuses them within a second.", messages.SUCCESS)
+        author = author_of(request)
+        self.each(
+            request,
+            keys,
+            lambda key: revoke_key(key, author=author),
+            done="Revoked: {names}. Every process refuses them within a second.",
+            nothing=NOT_NEEDED,
+        )
         return None
 
 

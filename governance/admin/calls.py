@@ -19,7 +19,7 @@ from governance.admin.generic import Paginator
 from governance.admin.records import ReadOnlyAdmin
 from governance.models import Application
 from routing.core.failures import FAILURES, FailureKind
-from routing.core.vocabulary import LABELS, Operation
+from routing.core.vocabulary import LABELS, Operation, RejectionReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 
@@ -196,7 +196,18 @@ class CallAdmin(SearchedByBeginning):
         f"Pages reach back {MOST_COUNTED:,} calls; filter or search for older ones."
     )
     fieldsets = (
-        (None, {"fields": (("id", "started_at"), ("outcome", "took", "cost"), ("failure_kind", "error_class"))}),
+        (
+            None,
+            {
+                "fields": (
+                    "id",
+                    ("started_at", "outcome"),
+                    ("took", "first_token"),
+                    "cost",
+                    ("failure_kind", "error_class"),
+                )
+            },
+        ),
         (
             "Asked",
             {
@@ -211,16 +222,15 @@ class CallAdmin(SearchedByBeginning):
             "Sent to and served by",
             {
                 "fields": (
-                    ("first_provider", "first_adapter_type", "first_model", "first_model_id"),
-                    ("served_configuration", "served_provider", "served_adapter_type"),
-                    ("served_model", "served_model_id", "response_model"),
-                    ("fallback_attempts", "retries", "requests_sent", "cache_hit"),
+                    ("first_provider", "first_adapter_type"),
+                    ("first_model", "first_model_id"),
+                    ("served_provider", "served_adapter_type"),
+                    ("served_model", "served_model_id"),
+                    ("served_configuration", "response_model"),
+                    ("requests_sent", "fallback_attempts", "retries"),
+                    ("cache_hit",),
                 )
             },
-        ),
-        (
-            "Time",
-            {"fields": (("latency_ms", "first_token_ms"),)},
         ),
         (
             "Tokens, as the provider reported them",
@@ -236,8 +246,10 @@ class CallAdmin(SearchedByBeginning):
             "Size of the request",
             {
                 "fields": (
-                    ("facts_messages", "facts_turns", "facts_tools", "facts_shape"),
-                    ("facts_payload_bytes", "facts_token_estimate", "context_percent", "complexity_score"),
+                    ("facts_messages", "facts_turns"),
+                    ("facts_tools", "facts_shape"),
+                    ("facts_payload_bytes", "facts_token_estimate"),
+                    ("context_percent", "complexity_score"),
                 ),
                 "classes": ("collapse",),
             },
@@ -247,7 +259,7 @@ class CallAdmin(SearchedByBeginning):
             {
                 "fields": (
                     ("policy_mode", "candidates", "preference"),
-                    ("rejection_reasons",),
+                    ("rejections",),
                     ("signals", "decision"),
                 )
             },
@@ -268,6 +280,15 @@ class CallAdmin(SearchedByBeginning):
     @admin.display(description="took")
     def took(self, call: Call) -> str:
         return f"{call.latency_ms:,.0f} ms"
+
+    @admin.display(description="first token after")
+    def first_token(self, call: Call) -> str:
+        return ABSENT if call.first_token_ms is None else f"{call.first_token_ms:,.0f} ms"
+
+    @admin.display(description="refused for")
+    def rejections(self, call: Call) -> str:
+        words = {each.value: LABELS[each] for each in RejectionReason}
+        return ", ".join(words.get(each, each) for each in call.rejection_reasons.split(",") if each) or ABSENT
 
     @admin.display(description="tokens in / out")
     def tokens(self, call: Call) -> str:
@@ -302,6 +323,9 @@ class CallAdmin(SearchedByBeginning):
                 "row": each,
                 "outcome": outcome_words(each.failure_kind),
                 "cost": spell_cost(each.cost_nanos, each.cost_currency),
+                "waited": f"{each.waited_ms:,.0f} ms",
+                "took": f"{each.latency_ms:,.0f} ms",
+                "tokens": ABSENT if each.output_tokens is None else f"{each.output_tokens:,}",
             }
             for each in call.attempts.all()
         ]

@@ -1,23 +1,32 @@
 """Configurations: the names applications ask for, and how each arrives at a model."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Prefetch, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
+from governance.admin.decision_table import DecisionTable, table_of
 from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, words_field
 from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
-from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
+from governance.admin.trials import TestedAdmin
+from governance.audit.actions import RecordKind
+from governance.decisions import StandingPoll, lay_out, rule
+from routing.circuits import FailureStreaks
+from routing.core.plan import Plan
 from routing.core.policy import PolicyMode
-from routing.core.vocabulary import LABELS, ListedOrder, Selection
+from routing.core.requirements import Requirements
+from routing.core.vocabulary import LABELS, ListedOrder, Operation, Selection
 from routing.models import Configuration, FallbackLink, ListedModel
 from routing.providers.registry import ADAPTER_TYPES
 
 
-class ConfigurationForm(ModelForm):
+class ConfigurationForm(RecordForm):
     """A configuration with a fixed model that is not retired."""
 
     class Meta:
@@ -121,6 +130,7 @@ class ListedModelInline(TabularInline):
     form = ListedModelForm
     formset = ListedModelFormSet
     extra = 2
+    ordering_field = "position"
     verbose_name = "listed model"
     verbose_name_plural = "listed models (for a listed selection; lower positions first)"
 
@@ -133,15 +143,46 @@ class FallbackInline(TabularInline):
     formset = FallbackFormSet
     fk_name = "configuration"
     extra = 2
+    ordering_field = "position"
     verbose_name = "fallback configuration"
     verbose_name_plural = "fallback configurations (asked when none of the above could answer; lower positions first)"
 
 
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a configuration would resolve to now: why not at all, or the decision and the routes a call would walk."""
+
+    problem: str
+    decision: DecisionTable | None
+    plan: Plan | None
+
+
+def resolve(identifier: str) -> Resolution:
+    """Decide a chat call for a configuration, by the settings, records and figures of this moment.
+
+    The figures are read now and failures in a row are those of no process, so a call may see other ones.
+    """
+    now = timezone.now()
+    poll = StandingPoll(streaks=FailureStreaks())
+    poll.refresh(now=now)
+    standing = poll.current
+    spec = None if standing is None else standing.snapshot.configurations.get(identifier)
+    if standing is None or spec is None:
+        return Resolution("It is retired, so calls that ask for it are refused.", None, None)
+    requirements = Requirements(operation=Operation.CHAT)
+    ruling = rule(standing, spec, requirements=requirements, now=now)
+    routes = lay_out(standing, spec, ruling, requirements=requirements, now=now, may_ask_for=lambda _: True)
+    problem = "" if spec.is_active else "It is switched off: calls that ask for it are refused until it is switched on."
+    return Resolution(problem, table_of(ruling.decision), routes)
+
+
 @admin.register(Configuration)
-class ConfigurationAdmin(NamedRecordAdmin):
+class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
     """Configurations."""
 
+    kind = RecordKind.CONFIGURATION
     form = ConfigurationForm
+    change_form_template = "admin/routing/configuration/change_form.html"
     inlines = (ListedModelInline, FallbackInline)
     list_display = ("identifier", "name", "selection", "models", "falls_back_to", "is_active")
     list_filter = (InServiceFilter, "is_active", "selection", "policy_mode")
@@ -188,6 +229,14 @@ class ConfigurationAdmin(NamedRecordAdmin):
                 "currency of routing. Unpriced models pass. Empty or 0 for no limit.",
             )
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def try_target(self, record: Configuration) -> str:
+        return record.identifier
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        record = context.get("original")
+        resolution = {} if record is None else {"resolution": resolve(record.identifier)}
+        return super().render_change_form(request, {**context, **resolution}, *args, **kwargs)
 
     @admin.display(description="models")
     def models(self, configuration: Configuration) -> str:

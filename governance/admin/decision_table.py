@@ -51,6 +51,11 @@ class CandidateRow:
     detail: str
     observed: str
 
+    @property
+    def labelled(self) -> list[tuple[str, SignalCell]]:
+        """Each cell with the name of its column, for screens on which rows are cards."""
+        return [(LABELS[name], cell) for name, cell in zip(SIGNALS, self.cells, strict=True)]
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:

@@ -1,8 +1,15 @@
 """Results of golden sets. Runs write them; a result from elsewhere may be entered, and a wrong one removed."""
 
-from django.contrib import admin
+from typing import Any
 
-from governance.admin.records import RecordAdmin
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from governance.admin.records import Filled, RecordAdmin, author_of
+from governance.audit.actions import RecordKind
+from governance.changes.records import name_of_evaluation, remove_evaluation, save_evaluation
 from routing.models import EvaluationResult
 
 
@@ -10,9 +17,24 @@ from routing.models import EvaluationResult
 class EvaluationResultAdmin(RecordAdmin):
     """Evaluation results."""
 
+    kind = RecordKind.EVALUATION
     list_display = ("model", "golden_set", "grader", "prompt_count", "mean_score", "run_at")
     list_filter = ("run_at",)
     list_select_related = ("model",)
     search_fields = ("model__identifier", "golden_set")
     search_help_text = "A model's identifier or a golden set."
-    fields = ("model", "golden_set", "grader", "prompt_count", "mean_score", "run_at")
+    fieldsets = ((None, {"fields": ("model", "golden_set", "grader", "prompt_count", "mean_score", "run_at")}),)
+
+    def record_name(self, record: EvaluationResult) -> str:
+        return name_of_evaluation(record)
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        save_evaluation(filled.record, author=filled.author, reason=filled.reason, only=filled.columns)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        remove_evaluation(obj, author=author_of(request))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[EvaluationResult]) -> None:
+        with transaction.atomic():
+            for result in queryset.select_related("model"):
+                remove_evaluation(result, author=author_of(request))

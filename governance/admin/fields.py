@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from governance.admin.generic import Column
+from governance.admin.generic import CheckboxesWidget, Column, TextWidget
 from routing.core.money import MoneyError, format_nanos, parse_nanos
 from routing.core.vocabulary import LABELS, Capability
 
@@ -31,7 +31,7 @@ def spell_cost(nanos: int | None, currency: str) -> str:
 class RateField(forms.Field):
     """A decimal per million tokens in the form, whole nano-units in the row. Nothing is rounded."""
 
-    widget = forms.TextInput(attrs={"inputmode": "decimal", "size": 14, "autocomplete": "off"})
+    widget = TextWidget(attrs={"inputmode": "decimal", "autocomplete": "off"})
     default_error_messages = {  # noqa: RUF012 (Django merges it up the classes)
         "invalid": "Write a price per million tokens in digits with a decimal point, such as 2.50.",
         "comma": "Write a point before the decimals, and nothing between thousands, such as 1250.50.",
@@ -75,7 +75,7 @@ def rate_field(field: Column, *, help_text: str | None = None) -> RateField:
 class WordsField(forms.MultipleChoiceField):
     """A list of known words, each a checkbox, kept in the order in which they are offered."""
 
-    widget = forms.CheckboxSelectMultiple
+    widget = CheckboxesWidget
 
     def clean(self, value: Any) -> list[str]:
         chosen = set(super().clean(value))

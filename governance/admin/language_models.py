@@ -5,21 +5,22 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
 from governance.admin.fields import capability_choices, capability_words, rate_field, spell_rate, words_field
-from governance.admin.generic import Column, ModelForm, StackedInline
-from governance.admin.records import InServiceFilter, NamedRecordAdmin, offer_in_service
+from governance.admin.generic import Column, ModelForm, MomentWidget, StackedInline
+from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
+from governance.admin.trials import TestedAdmin
+from governance.audit.actions import RecordKind
 from routing.core.pricing import price_at
 from routing.models import LanguageModel, Price
 from routing.snapshots import price_of
 
 
-class LanguageModelForm(ModelForm):
+class LanguageModelForm(RecordForm):
     """A model at a provider that is not retired."""
 
     class Meta:
@@ -37,7 +38,7 @@ class PriceForm(ModelForm):
 
     valid_from = forms.SplitDateTimeField(
         required=False,
-        widget=AdminSplitDateTime,
+        widget=MomentWidget,
         help_text="In force from this moment (UTC) until the next price's. Empty for now.",
     )
 
@@ -63,7 +64,7 @@ class PriceInline(StackedInline):
     extra = 1
     ordering = ("-valid_from",)
     fieldsets = (
-        (None, {"fields": (("valid_from", "currency", "provenance"),)}),
+        (None, {"fields": ("valid_from", ("currency", "provenance"))}),
         (
             "Per million tokens",
             {"fields": (("input_rate", "output_rate"), ("cached_input_rate", "cache_write_rate"))},
@@ -88,9 +89,10 @@ class PriceInline(StackedInline):
 
 
 @admin.register(LanguageModel)
-class LanguageModelAdmin(NamedRecordAdmin):
+class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
     """Language models."""
 
+    kind = RecordKind.MODEL
     form = LanguageModelForm
     inlines = (PriceInline,)
     list_display = (
@@ -114,6 +116,9 @@ class LanguageModelAdmin(NamedRecordAdmin):
         if db_field.name == "capabilities":
             return words_field(db_field, capability_choices())
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def try_target(self, record: LanguageModel) -> str:
+        return f"{record.provider.identifier}/{record.identifier}"
 
     @admin.display(description="capabilities")
     def can(self, model: LanguageModel) -> str:

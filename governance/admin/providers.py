@@ -5,13 +5,20 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 
 from governance.admin.fields import ABSENT
-from governance.admin.generic import ModelForm
-from governance.admin.records import InServiceFilter, NamedRecordAdmin
-from routing.credentials import store_key
+from governance.admin.generic import PasswordWidget, SelectWidget, SwitchWidget
+from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm, RecordTool
+from governance.admin.trials import refusal_of
+from governance.audit.actions import RecordKind
+from governance.changes.providers import save_provider
+from governance.gateway.trial import list_models
+from routing.core.failures import CallFailed
 from routing.models import Provider
 from routing.providers.registry import ADAPTER_TYPES
 from routing.vault import Vault
@@ -19,21 +26,25 @@ from routing.vault import Vault
 KEY_FIELDS = ("api_key", "remove_key")
 
 
-class ProviderForm(ModelForm):
+class ProviderForm(RecordForm):
     """A provider, and a key for it that is not read back."""
 
     adapter_type = forms.ChoiceField(
-        help_text="The kind of API it speaks. Providers of one kind share one health and, per model id, one history."
+        widget=SelectWidget,
+        help_text="The kind of API it speaks. Providers of one kind share one health and, per model id, one history.",
     )
     api_key = forms.CharField(
         label="Key",
         required=False,
         max_length=4000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "size": 60}),
+        widget=PasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="Stored encrypted and never shown again. Left empty, a stored key stays as it is.",
     )
     remove_key = forms.BooleanField(
-        label="Remove the stored key", required=False, help_text="Calls are then sent without a key."
+        label="Remove the stored key",
+        required=False,
+        widget=SwitchWidget,
+        help_text="Calls are then sent without a key.",
     )
 
     class Meta:
@@ -65,12 +76,26 @@ class ProviderForm(ModelForm):
         return cleaned
 
 
+def _listed(provider: Provider) -> dict[str, Any]:
+    """What the test's page shows: model ids, each with the model it is here, or the failure."""
+    try:
+        ids = list_models(provider)
+    except CallFailed as failed:
+        return {"refusal": refusal_of(failed.failure)}
+    known: dict[str, str] = dict(provider.models.filter(retired_at=None).values_list("model_id", "identifier"))
+    missing = sorted(f"{name} ({model_id})" for model_id, name in known.items() if model_id not in set(ids))
+    return {"models": [(each, known.get(each, "")) for each in sorted(ids)], "missing": missing}
+
+
 @admin.register(Provider)
 class ProviderAdmin(NamedRecordAdmin):
     """Providers."""
 
+    kind = RecordKind.PROVIDER
     form = ProviderForm
-    list_display = ("identifier", "name", "kind", "address", "key", "reach", "data_boundary", "priority", "is_active")
+    list_display = (
+        "identifier", "name", "is_active", "adapter_kind", "address", "key", "priority", "reach", "data_boundary",
+    )  # fmt: skip
     list_filter = (InServiceFilter, "is_active", "reach", "data_boundary")
     readonly_fields = ("key",)
     fieldsets = (
@@ -84,8 +109,33 @@ class ProviderAdmin(NamedRecordAdmin):
         ),
     )
 
+    def get_urls(self) -> list[Any]:
+        test = path("<path:object_id>/try/", self.admin_site.admin_view(self.try_view), name="routing_provider_try")
+        return [test, *super().get_urls()]
+
+    def record_tools(self, request: HttpRequest, record: Provider) -> list[RecordTool]:
+        if not self.has_change_permission(request, record):
+            return []
+        return [RecordTool("Test", reverse("admin:routing_provider_try", args=[record.pk]), "play_arrow")]
+
+    def try_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """List the models that the stored key may use, and which of them are models here."""
+        provider = self.get_object(request, unquote(object_id))
+        if provider is None:
+            return self.nothing_there(request, object_id)
+        if not self.has_change_permission(request, provider):
+            raise PermissionDenied
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Test {provider}",
+            "opts": self.opts,
+            "original": provider,
+            **(_listed(provider) if request.method == "POST" else {}),
+        }
+        return TemplateResponse(request, "admin/signalbox/try_provider.html", context)
+
     @admin.display(description="kind", ordering="adapter_type")
-    def kind(self, provider: Provider) -> str:
+    def adapter_kind(self, provider: Provider) -> str:
         kind = ADAPTER_TYPES.get(provider.adapter_type)
         return f"{provider.adapter_type} (unknown)" if kind is None else kind.label
 
@@ -111,16 +161,24 @@ class ProviderAdmin(NamedRecordAdmin):
             for title, options in fieldsets
         ]
 
-    def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
-        entered, removed = form.cleaned_data.get("api_key", ""), form.cleaned_data.get("remove_key", False)
-        super().save_model(request, obj, form, change)
-        if entered or removed:
-            store_key(obj, entered, vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
-            obj.save(update_fields=["sealed_key", "key_hint", "updated_at"])
-        kind = ADAPTER_TYPES.get(obj.adapter_type)
-        if kind is not None and kind.needs_key and obj.sealed_key is None:
+    def needs_writing(self, form: Any) -> bool:
+        return bool(form.cleaned_data.get("api_key") or form.cleaned_data.get("remove_key"))
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        provider: Provider = filled.record
+        entered, removed = filled.cleaned.get("api_key", ""), filled.cleaned.get("remove_key", False)
+        save_provider(
+            provider,
+            author=filled.author,
+            reason=filled.reason,
+            vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS),
+            key=entered if entered or removed else None,
+            only=filled.columns,
+        )
+        kind = ADAPTER_TYPES.get(provider.adapter_type)
+        if kind is not None and kind.needs_key and provider.sealed_key is None:
             self.message_user(
                 request,
-                f"{obj.identifier} has no key, and {kind.label} answers nobody without one.",
+                f"{provider.identifier} has no key, and {kind.label} answers nobody without one.",
                 messages.WARNING,
             )

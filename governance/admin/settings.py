@@ -11,10 +11,21 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from governance.admin.generic import ModelAdmin, ModelForm
+from governance.admin.generic import NumberWidget, RadioWidget, SwitchWidget, TextWidget
+from governance.admin.records import Filled, RecordAdmin, RecordForm
+from governance.audit.actions import RecordKind
+from governance.changes.settings import clear_setting, store_setting
 from governance.models import SettingValue
 from governance.settings_store.registry import REGISTRY, Setting
-from governance.settings_store.store import clear_setting, store_setting
+from governance.settings_store.sources import (
+    PINNED_BY,
+    SettingInForce,
+    Source,
+    pinned_settings,
+    settings_in_force,
+)
+
+PINNED = f"Pinned by the environment variable {PINNED_BY}: it is changed there, and by a restart."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +36,7 @@ class SettingRow:
     help: str
     in_force: str
     default: str
+    source: Source
     is_stored: bool
     unreadable: str | None
     updated_at: datetime | None
@@ -41,17 +53,17 @@ def spell_value(setting: Setting[Any], value: Any) -> str:
 
 def setting_rows() -> list[SettingRow]:
     """Every declared setting with the value in force: one query."""
-    stored = {row.key: row for row in SettingValue.objects.all()}
-    return [_row(setting, stored.get(key)) for key, setting in REGISTRY.items()]
+    return [_row(each) for each in settings_in_force()]
 
 
-def _row(setting: Setting[Any], stored: SettingValue | None) -> SettingRow:
-    value = setting.default if stored is None else setting.read(stored.value)
+def _row(each: SettingInForce) -> SettingRow:
+    setting, stored = each.setting, each.stored
     return SettingRow(
         key=setting.key,
         help=setting.help,
-        in_force=spell_value(setting, value),
+        in_force=spell_value(setting, each.value),
         default=spell_value(setting, setting.default),
+        source=each.source,
         is_stored=stored is not None,
         unreadable=None if stored is None or setting.accepts(stored.value) is None else repr(stored.value),
         updated_at=None if stored is None else stored.updated_at,
@@ -66,20 +78,20 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
         return forms.TypedChoiceField(
             choices=[(str(value), label) for value, label in setting.choices],
             coerce=lambda chosen: values[chosen],
-            widget=forms.RadioSelect,
+            widget=RadioWidget,
             initial=str(in_force),
             help_text=setting.help,
         )
     if isinstance(setting.default, int):
-        return forms.IntegerField(initial=in_force, help_text=setting.help)
-    return forms.CharField(initial=in_force, help_text=setting.help)
+        return forms.IntegerField(widget=NumberWidget, initial=in_force, help_text=setting.help)
+    return forms.CharField(widget=TextWidget, initial=in_force, help_text=setting.help)
 
 
-class SettingForm(ModelForm):
+class SettingForm(RecordForm):
     """A value for one setting, or a return to its default."""
 
     value = forms.Field()
-    use_default = forms.BooleanField(required=False, label="Use the default instead")
+    use_default = forms.BooleanField(required=False, widget=SwitchWidget, label="Use the default instead")
 
     class Meta:
         model = SettingValue
@@ -109,27 +121,38 @@ class SettingForm(ModelForm):
 
 
 @admin.register(SettingValue)
-class SettingValueAdmin(ModelAdmin):
+class SettingValueAdmin(RecordAdmin):
     """Settings."""
 
+    kind = RecordKind.SETTING
     form = SettingForm
-    fields = ("value", "use_default")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """What the environment pins is looked at only."""
+        is_pinned = obj is not None and obj.key in pinned_settings()
+        return super().has_change_permission(request, obj) and not is_pinned
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SettingValue | None:
-        """The stored value, or what would be stored: every declared setting has a page."""
+        """The stored value, or what would be stored: every declared setting has a page, and a pinned one shows what
+        the environment says."""
         if object_id not in REGISTRY:
             return None
+        if object_id in pinned_settings():
+            return SettingValue(key=object_id, value=pinned_settings()[object_id])
         stored = SettingValue.objects.filter(key=object_id).first()
         return SettingValue(key=object_id, value=REGISTRY[object_id].default) if stored is None else stored
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("value", "use_default") if self.has_change_permission(request, obj) else ("value",)
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_change = self.has_change_permission(request, obj)
+        fields = ("value", "use_default", "reason") if may_change else ("value",)
+        is_pinned = obj is not None and obj.key in pinned_settings()
+        return ((None, {"fields": fields, "description": PINNED if is_pinned else ""}),)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
@@ -139,11 +162,19 @@ class SettingValueAdmin(ModelAdmin):
             "title": "Settings in force",
             "opts": self.opts,
             "rows": setting_rows(),
+            "pinned_by": PINNED_BY,
         }
         return TemplateResponse(request, "admin/governance/settingvalue/change_list.html", context)
 
-    def save_model(self, request: HttpRequest, obj: SettingValue, form: Any, change: bool) -> None:
-        if form.cleaned_data["use_default"]:
-            clear_setting(obj.key)
+    def record_name(self, record: SettingValue) -> str:
+        return record.key
+
+    def needs_writing(self, form: Any) -> bool:
+        return True
+
+    def write(self, request: HttpRequest, filled: Filled) -> None:
+        setting: SettingValue = filled.record
+        if filled.cleaned["use_default"]:
+            clear_setting(setting.key, author=filled.author, reason=filled.reason)
         else:
-            store_setting(obj.key, obj.value)
+            store_setting(setting.key, setting.value, author=filled.author, reason=filled.reason)

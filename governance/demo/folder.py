@@ -28,10 +28,9 @@ class DemoFolder:
         """The keys of the invented applications, by application."""
         return self.path / "traffic-keys.json"
 
-    @property
-    def operator_password(self) -> Path:
-        """The password of the operator's log-in."""
-        return self.path / "operator-password"
+    def password_of(self, username: str) -> Path:
+        """The password of a log-in."""
+        return self.path / f"{username}-password"
 
     @property
     def behaviours(self) -> Path:
@@ -75,7 +74,8 @@ class DemoFolder:
 
     def forget_secrets(self) -> None:
         """Remove the files that open what the demo made."""
-        for file in (self.visitor_key, self.traffic_keys, self.operator_password):
+        passwords = self.path.glob("*-password")
+        for file in (self.visitor_key, self.traffic_keys, *passwords):
             file.unlink(missing_ok=True)
 
 

@@ -2,33 +2,46 @@
 
 Catalogue records are otherwise retired and never deleted, because rows name them and a name must not be used again.
 This is the documented exception: the rows that name the demo's records are the demo's too, and go with them. So the
-deletions below go past the refusals of those records, and raise the versions themselves.
+deletions below go past the refusals of those records, and raise the versions themselves. What each record was stays in
+its revision, and the audit trail says that it was removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import models, transaction
 from django.db.models import ProtectedError, Q, QuerySet
 
+from governance.audit.actions import AuditAction, Author, Channel, RecordKind
+from governance.changes.descriptions import describe
+from governance.changes.door import begin, keep
+from governance.changes.keys import name_of_key
+from governance.changes.records import name_of_evaluation
 from governance.demo.cast import SOURCE
-from governance.demo.operator import EMAIL
-from governance.models import AccessKey, AccessVersion, Application
-from routing.models import CatalogueVersion, Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
+from governance.demo.operator import EMAILS
+from governance.models import AccessKey, Application
+from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 
 _BATCH = 1000
 
-RECORDS: tuple[type[models.Model], ...] = (
-    AccessKey,
-    Application,
-    Configuration,  # with its list
-    EvaluationResult,
-    LanguageModel,  # with its prices
-    Provider,
+AUTHOR = Author("manage.py remove_demo", Channel.COMMAND)
+
+KINDS: Mapping[type[models.Model], RecordKind] = MappingProxyType(
+    {
+        AccessKey: RecordKind.KEY,
+        Application: RecordKind.APPLICATION,
+        Configuration: RecordKind.CONFIGURATION,  # with its list
+        EvaluationResult: RecordKind.EVALUATION,
+        LanguageModel: RecordKind.MODEL,  # with its prices
+        Provider: RecordKind.PROVIDER,
+    }
 )
 """Records with a ``source``, in an order in which nothing is still named when it goes."""
+
+RECORDS: tuple[type[models.Model], ...] = tuple(KINDS)
 
 ROWS: tuple[type[models.Model], ...] = (Call, UsageDay)
 """Rows with a ``source``."""
@@ -48,19 +61,36 @@ def remove_demo() -> dict[str, int]:
     """
     try:
         with transaction.atomic():
-            CatalogueVersion.bump()
-            AccessVersion.bump()
+            begin()
+            _tell()
             removed = {"calls": _remove_calls(), "usage days": _remove_usage()}
             QuerySet(FallbackLink).filter(configuration__source=SOURCE).delete()
             for kind in RECORDS:
                 removed[str(kind._meta.verbose_name_plural)] = _delete(_marked(kind))
-            removed["operators"] = _delete(QuerySet(User).filter(email=EMAIL))
+            removed["log-ins"] = _delete(QuerySet(User).filter(email__in=EMAILS))
     except ProtectedError as error:
         named = "; ".join(sorted({f"{each._meta.verbose_name} {each}" for each in error.protected_objects}))
         raise RemovalBlocked(
             f"records that are not the demo's refer to it: {named}. Change or remove them, then try again"
         ) from error
     return removed
+
+
+def _tell() -> None:
+    """Say in the trail what goes, while it is still there to be described."""
+    for model, kind in KINDS.items():
+        for record in _marked(model):
+            before = describe(kind, record.pk)
+            keep(kind=kind, name=_name(record), before=before, after=None, action=AuditAction.REMOVED, author=AUTHOR)
+
+
+def _name(record: models.Model) -> str:
+    match record:
+        case AccessKey():
+            return name_of_key(record)
+        case EvaluationResult():
+            return name_of_evaluation(record)
+    return str(record)
 
 
 def _marked(kind: type[models.Model]) -> QuerySet[Any]:

@@ -2,7 +2,7 @@
 
 What is there is left alone, since a visitor may have changed it; what is missing is made; only the providers' address
 and key are always put right, because the simulator decides them. All of it is one transaction that begins with the
-catalogue's version, the first lock of every writer: of two that seed at once, the second finds everything done.
+versions, the first locks of every writer: of two that seed at once, the second finds everything done.
 """
 
 from collections.abc import Mapping
@@ -10,20 +10,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import Max, Min
 
-from governance.access.keys import digest_of, issue_key, revoke_key
+from governance.access.keys import digest_of
+from governance.audit.actions import Author, Channel
+from governance.changes.door import begin
+from governance.changes.keys import issue_key, revoke_key
+from governance.changes.providers import save_provider
+from governance.changes.records import save_evaluation, save_record
+from governance.changes.settings import store_setting
 from governance.demo import cast
 from governance.demo.chronicle import calls_between
 from governance.demo.world import World
 from governance.models import AccessKey, Application, SettingValue
-from governance.settings_store.registry import POLICY_MODE
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.registry import POLICY_MODE, Setting
+from governance.settings_store.sources import pinned_settings
+from governance.settings_store.store import load_settings
 from routing.core.policy import PolicyMode
-from routing.credentials import read_key, store_key
+from routing.credentials import read_key
 from routing.models import (
-    CatalogueVersion,
     Configuration,
     EvaluationResult,
     FallbackLink,
@@ -42,6 +48,8 @@ LENGTH = timedelta(days=30)
 
 SIMULATOR_KEY = "sk-simulated-providers-ask-for-this"
 """The key that the simulator asks for. It opens nothing else."""
+
+AUTHOR = Author("manage.py demo", Channel.DEMO)
 
 _FLUSH_AFTER = 2000
 
@@ -90,18 +98,23 @@ def seed(
         SeedConflict: a name is taken by a record that is not the demo's.
     """
     with transaction.atomic():
-        CatalogueVersion.bump()
+        begin()
         first_run = EvaluationResult.objects.filter(source=cast.SOURCE).aggregate(at=Min("run_at"))["at"]
         started: datetime = now if first_run is None else first_run + timedelta(days=cast.EVALUATED_DAYS)
         _make_providers(simulator=simulator, vault=vault)
         _make_models(started=started)
         _make_configurations()
-        secrets, key_ids = _make_keys(dict(keys or {}), now=now)
-        if first_run is None and set_policy and not SettingValue.objects.filter(key=POLICY_MODE.key).exists():
-            store_setting(POLICY_MODE.key, PolicyMode.BALANCED.value)
+        secrets, key_ids = _make_keys(dict(keys or {}))
+        if first_run is None and set_policy and _is_open(POLICY_MODE):
+            store_setting(POLICY_MODE.key, PolicyMode.BALANCED.value, author=AUTHOR)
         world = World(snapshot=load_snapshot(), settings=load_settings(), keys=key_ids, started=started)
         calls = _top_up(world, now=now, length=length)
     return Seeded(is_first=first_run is None, started=started, calls=calls, keys=secrets)
+
+
+def _is_open(setting: Setting[Any]) -> bool:
+    """Whether nobody has said yet what a setting shall be, in the database or in the environment."""
+    return setting.key not in pinned_settings() and not SettingValue.objects.filter(key=setting.key).exists()
 
 
 def _top_up(world: World, *, now: datetime, length: timedelta) -> int:
@@ -134,11 +147,10 @@ def _make_providers(*, simulator: str, vault: Vault) -> None:
                 priority=spec.priority,
                 source=cast.SOURCE,
             )
-        if provider.base_url != base_url or not _opens(provider, vault):
+        key = None if _opens(provider, vault) else SIMULATOR_KEY
+        if provider.base_url != base_url or key is not None:
             provider.base_url = base_url
-            store_key(provider, SIMULATOR_KEY, vault=vault)
-            provider.full_clean()
-            provider.save()
+            save_provider(provider, author=AUTHOR, vault=vault, key=key)
 
 
 def _opens(provider: Provider, vault: Vault) -> bool:
@@ -166,30 +178,29 @@ def _make_models(*, started: datetime) -> None:
             sorting=spec.sorting,
             source=cast.SOURCE,
         )
-        _save(model)
-        for price in each.prices(started=started):
-            _save(
-                Price(
-                    model=model,
-                    valid_from=price.valid_from,
-                    currency=price.currency,
-                    input_rate=price.rates.input,
-                    output_rate=price.rates.output,
-                    cached_input_rate=price.rates.cached_input,
-                    provenance=cast.SOURCE,
-                )
+        prices = [
+            Price(
+                model=model,
+                valid_from=price.valid_from,
+                currency=price.currency,
+                input_rate=price.rates.input,
+                output_rate=price.rates.output,
+                cached_input_rate=price.rates.cached_input,
+                provenance=cast.SOURCE,
             )
+            for price in each.prices(started=started)
+        ]
+        save_record(model, parts=prices, author=AUTHOR)
         for golden_set, score in each.scores.items():
-            _save(
-                EvaluationResult(
-                    model=model,
-                    golden_set=golden_set,
-                    prompt_count=40,
-                    mean_score=score,
-                    run_at=started - timedelta(days=cast.EVALUATED_DAYS),
-                    source=cast.SOURCE,
-                )
+            result = EvaluationResult(
+                model=model,
+                golden_set=golden_set,
+                prompt_count=40,
+                mean_score=score,
+                run_at=started - timedelta(days=cast.EVALUATED_DAYS),
+                source=cast.SOURCE,
             )
+            save_evaluation(result, author=AUTHOR)
 
 
 def _make_configurations() -> None:
@@ -215,19 +226,22 @@ def _make_configurations() -> None:
             plan_limit=spec.plan_limit,
             source=cast.SOURCE,
         )
-        _save(configuration)
-        if spec.selection.value == "listed":
-            for position, model in enumerate(models):
-                _save(ListedModel(configuration=configuration, model=model, position=position))
+        listed = models if spec.selection.value == "listed" else []
+        places = [ListedModel(configuration=configuration, model=model, position=at) for at, model in enumerate(listed)]
+        save_record(configuration, parts=places, author=AUTHOR)
         made.append(each)
     for each in made:
         configuration = Configuration.objects.get(identifier=each.spec.identifier)
-        for position, name in enumerate(each.spec.fallbacks):
-            fallback = Configuration.objects.get(identifier=name)
-            _save(FallbackLink(configuration=configuration, fallback=fallback, position=position))
+        fallbacks = [Configuration.objects.get(identifier=name) for name in each.spec.fallbacks]
+        links = [
+            FallbackLink(configuration=configuration, fallback=fallback, position=at)
+            for at, fallback in enumerate(fallbacks)
+        ]
+        if links:
+            save_record(configuration, parts=links, author=AUTHOR)
 
 
-def _make_keys(known: dict[str, str], *, now: datetime) -> tuple[dict[str, str], dict[str, str]]:
+def _make_keys(known: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """One key for each application; gives secrets and ids by application. A key whose secret is lost is revoked."""
     secrets: dict[str, str] = {}
     ids: dict[str, str] = {}
@@ -237,20 +251,21 @@ def _make_keys(known: dict[str, str], *, now: datetime) -> tuple[dict[str, str],
             application = Application(
                 identifier=each.identifier, name=each.name, description=each.description, source=cast.SOURCE
             )
-            _save(application)
+            save_record(application, author=AUTHOR)
         living = AccessKey.objects.filter(application=application, source=cast.SOURCE, revoked_at=None)
         secret = known.get(each.identifier, "")
         key = living.filter(secret_digest=digest_of(secret)).first()
         if key is None:
             for lost in living:
-                revoke_key(lost, now=now)
-            key, secret = issue_key(
+                revoke_key(lost, author=AUTHOR, reason="Its secret is lost.")
+            key = AccessKey(
                 application=application,
                 name="The demo's own",
                 allowed_configurations=None if each.configurations is None else list(each.configurations),
                 may_name_models=each.may_name_models,
                 source=cast.SOURCE,
             )
+            secret = issue_key(key, author=AUTHOR)
         secrets[each.identifier], ids[each.identifier] = secret, str(key.pk)
     return secrets, ids
 
@@ -263,8 +278,3 @@ def _found(kind: type[Any], identifier: str) -> Any:
             f"there is a {kind._meta.verbose_name} {identifier} that is not the demo's; the demo needs that name"
         )
     return record
-
-
-def _save(record: models.Model) -> None:
-    record.full_clean()
-    record.save()

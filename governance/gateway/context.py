@@ -1,8 +1,9 @@
 """What travels with a call: the frozen context, and the notes that survive the unwinding."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -12,9 +13,10 @@ from routing.core.calls import CallReply, CallRequest, Frame, Usage
 from routing.core.failures import Failure
 from routing.core.money import Money
 from routing.core.plan import Plan, Step
-from routing.core.requirements import Limits, RequestFacts, Requirements
+from routing.core.requirements import Limits, RequestFacts, Requirements, measure, requirements_of
 from routing.providers.base import Endpoint, Transport
 from telemetry.recorder import Recorder
+from telemetry.records import new_call_id
 
 
 class FrameStream(Protocol):
@@ -96,6 +98,36 @@ class CallContext:
     user: str = ""
     source: str = ""
     step: Step | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        *,
+        caller: Caller,
+        request: CallRequest,
+        limits: Limits,
+        standing: Standing,
+        services: Services,
+        user: str = "",
+        source: str = "",
+    ) -> "CallContext":
+        """A call that begins now, with the facts and needs of its request read once."""
+        facts = measure(request)
+        return cls(
+            call_id=new_call_id(),
+            started_at=datetime.now(UTC),
+            started=time.monotonic(),
+            caller=caller,
+            request=request,
+            facts=facts,
+            requirements=requirements_of(request, facts),
+            limits=limits,
+            standing=standing,
+            services=services,
+            notes=CallNotes(),
+            user=user,
+            source=source,
+        )
 
 
 Proceed = Callable[[CallContext], Awaitable[Answer]]

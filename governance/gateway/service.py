@@ -62,6 +62,7 @@ class Service:
         self._bridge = Bridge()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._transport = HttpTransport(policy=OutboundPolicy(allow=frozenset(_allowed())))
         self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
         self._recorder = Recorder(on_append=self._wake.set)
@@ -79,6 +80,7 @@ class Service:
 
     async def open(self) -> None:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
+        self.loop = asyncio.get_running_loop()
         await self._poll()
         self._tasks = [asyncio.create_task(self._keep_polling()), asyncio.create_task(self._keep_writing())]
 

@@ -4,7 +4,6 @@ Each view reads what is in force once and answers the whole call by it.
 """
 
 import logging
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -13,7 +12,7 @@ from django.http.response import HttpResponseBase
 
 from governance.access.directory import Caller
 from governance.gateway.authentication import authenticate
-from governance.gateway.context import CallContext, CallNotes, FrameStream
+from governance.gateway.context import CallContext, FrameStream
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.protocols import openai_chat
@@ -22,8 +21,7 @@ from governance.gateway.stack import run
 from routing.core.calls import CallReply, CallRequest
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.money import Money, MoneyError, parse_nanos
-from routing.core.requirements import Limits, measure, requirements_of
-from telemetry.records import new_call_id
+from routing.core.requirements import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -115,19 +113,12 @@ def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
 def _context(
     request: HttpRequest, service: Service, in_force: InForce, caller: Caller, call: CallRequest
 ) -> CallContext:
-    facts = measure(call)
-    return CallContext(
-        call_id=new_call_id(),
-        started_at=datetime.now(UTC),
-        started=time.monotonic(),
+    return CallContext.begin(
         caller=caller,
         request=call,
-        facts=facts,
-        requirements=requirements_of(call, facts),
         limits=_limits(request, caller, currency=in_force.standing.settings.routing.currency),
         standing=in_force.standing,
         services=service.services,
-        notes=CallNotes(),
         user=openai_chat.user_of(call),
         source=request.headers.get("x-signalbox-source", "") or caller.source,
     )

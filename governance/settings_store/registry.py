@@ -2,11 +2,14 @@
 
 What an operator changes while Signalbox runs is a setting; what must be known before the database can be read is
 an environment variable. A missing, unreadable or malformed value lands on the safe side, which each declaration
-names in ``read``.
+names in ``read``. Where a value in force comes from is the business of ``sources``.
+
+Nothing here needs Django: the settings of the installation and the documentation read the registry too.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -16,25 +19,45 @@ from routing.core.vocabulary import LABELS, Enforcement
 Value = TypeVar("Value")
 
 
+class Kind(StrEnum):
+    """What kind of value a setting has, in the words of the documentation."""
+
+    FLAG = "true or false"
+    CHOICE = "one word of a list"
+    WHOLE_NUMBER = "a whole number"
+    CURRENCY = "three capital letters"
+
+
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[Value]):
     """One setting.
 
     Attributes:
         key: its dotted name.
+        kind: what kind of value it has.
         default: the value in force without a stored one.
         read: turns any stored JSON value into a value in force; never fails.
         accepts: why a value may not be stored, as a sentence; ``None`` if it may.
         choices: the values to offer, with their labels; empty where any value of the kind goes.
         help: what the value does.
+        bounds: of a whole number the least and the greatest.
+        unit: of a whole number what it counts.
     """
 
     key: str
+    kind: Kind
     default: Value
     read: Callable[[Any], Value]
     accepts: Callable[[Any], str | None]
     help: str
     choices: tuple[tuple[Any, str], ...] = ()
+    bounds: tuple[int, int] | None = None
+    unit: str = ""
+
+    @property
+    def unreadable(self) -> Value:
+        """The value in force where what is stored cannot be read."""
+        return self.read(None)
 
 
 def _choice(words: Mapping[Any, str]) -> Callable[[Any], str | None]:
@@ -46,17 +69,23 @@ def _is_flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "choose true or false"
 
 
-def _whole(minimum: int, maximum: int) -> Callable[[Any], str | None]:
+def _whole_number(*, key: str, default: int, minimum: int, maximum: int, unit: str, help: str) -> Setting[int]:
+    """A whole number within bounds. Whatever is none means the default."""
+
     def accepts(value: Any) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
         return None if fits else f"a whole number from {minimum} to {maximum} is needed"
 
-    return accepts
-
-
-def _bounded(default: int, minimum: int, maximum: int) -> Callable[[Any], int]:
-    accepts = _whole(minimum, maximum)
-    return lambda value: value if accepts(value) is None else default
+    return Setting(
+        key=key,
+        kind=Kind.WHOLE_NUMBER,
+        default=default,
+        read=lambda value: value if accepts(value) is None else default,
+        accepts=accepts,
+        help=help,
+        bounds=(minimum, maximum),
+        unit=unit,
+    )
 
 
 def _currency(value: Any) -> str | None:
@@ -66,6 +95,7 @@ def _currency(value: Any) -> str | None:
 
 POLICY_MODE = Setting(
     key="routing.policyMode",
+    kind=Kind.CHOICE,
     default=PolicyMode.PROVIDER_PRIORITY,
     read=PolicyMode.read,
     accepts=_choice(MODE_LABELS),
@@ -75,6 +105,7 @@ POLICY_MODE = Setting(
 )
 CALL_HISTORY = Setting(
     key="routing.callHistory",
+    kind=Kind.FLAG,
     default=False,
     read=lambda value: value is True,
     accepts=_is_flag,
@@ -83,6 +114,7 @@ CALL_HISTORY = Setting(
 )
 OPERATION_CAPABILITY_ENFORCEMENT = Setting(
     key="routing.operationCapabilityEnforcement",
+    kind=Kind.CHOICE,
     default=Enforcement.ENFORCE,
     read=Enforcement.read,
     accepts=_choice({each.value: LABELS[each] for each in Enforcement}),
@@ -92,6 +124,7 @@ OPERATION_CAPABILITY_ENFORCEMENT = Setting(
 )
 CURRENCY = Setting(
     key="routing.currency",
+    kind=Kind.CURRENCY,
     default="USD",
     read=lambda value: value if _currency(value) is None else "USD",
     accepts=_currency,
@@ -99,6 +132,7 @@ CURRENCY = Setting(
 )
 TELEMETRY = Setting(
     key="telemetry.enabled",
+    kind=Kind.FLAG,
     default=True,
     read=lambda value: value is not False,
     accepts=_is_flag,
@@ -106,18 +140,20 @@ TELEMETRY = Setting(
     help="Whether calls are recorded. Without it there is no history and no health; usage is counted all the same. "
     "Only an explicit false switches it off.",
 )
-MAX_BODY_BYTES = Setting(
+MAX_BODY_BYTES = _whole_number(
     key="gateway.maxBodyBytes",
     default=32 * 1024 * 1024,
-    read=_bounded(32 * 1024 * 1024, 1024, 1024 * 1024 * 1024),
-    accepts=_whole(1024, 1024 * 1024 * 1024),
+    minimum=1024,
+    maximum=1024 * 1024 * 1024,
+    unit="bytes",
     help="The largest request body in bytes. A larger one gets 413.",
 )
-ASSUMED_MAX_OUTPUT = Setting(
+ASSUMED_MAX_OUTPUT = _whole_number(
     key="budgets.assumedMaxOutput",
     default=4096,
-    read=_bounded(4096, 1, 10_000_000),
-    accepts=_whole(1, 10_000_000),
+    minimum=1,
+    maximum=10_000_000,
+    unit="tokens",
     help="Output tokens assumed for the upper bound of a call's cost when neither the caller nor the model has a "
     "limit.",
 )

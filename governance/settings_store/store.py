@@ -1,9 +1,9 @@
-"""Settings in force: one frozen snapshot that a call reads once, and the one way to store a value."""
+"""Settings in force: one frozen snapshot that a call reads once. Values are stored by ``governance.changes``."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
-
-from django.core.exceptions import ValidationError
 
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import (
@@ -18,8 +18,11 @@ from governance.settings_store.registry import (
     Setting,
     Value,
 )
+from governance.settings_store.sources import pinned_settings, resolve
 from routing.core.policy import RoutingPolicy
 from routing.snapshots import Polled
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class SettingsSnapshot:
@@ -27,11 +30,9 @@ class SettingsSnapshot:
 
     __slots__ = ("_values", "version")
 
-    def __init__(self, stored: dict[str, Any], *, version: int) -> None:
+    def __init__(self, stored: Mapping[str, Any], *, version: int, pinned: Mapping[str, Any] = NOTHING) -> None:
         self.version = version
-        self._values = {
-            key: setting.read(stored[key]) if key in stored else setting.default for key, setting in REGISTRY.items()
-        }
+        self._values = {key: resolve(setting, stored=stored, pinned=pinned)[0] for key, setting in REGISTRY.items()}
 
     def __getitem__(self, setting: Setting[Value]) -> Value:
         value: Value = self._values[setting.key]
@@ -60,32 +61,13 @@ class EffectiveSettings:
 
 
 def load_settings() -> EffectiveSettings:
-    """Read the stored settings: two queries."""
+    """Read the stored settings, over which pinned ones win: two queries."""
     version = SettingsVersion.read()
-    snapshot = SettingsSnapshot(dict(SettingValue.objects.values_list("key", "value")), version=version)
+    stored = dict(SettingValue.objects.values_list("key", "value"))
+    snapshot = SettingsSnapshot(stored, version=version, pinned=pinned_settings())
     return EffectiveSettings(routing=snapshot.routing_policy, max_body_bytes=snapshot[MAX_BODY_BYTES], version=version)
 
 
 def settings_poll() -> Polled[EffectiveSettings]:
     """A poll of the settings, for one process."""
     return Polled(name="settings", read_version=SettingsVersion.read, load=load_settings)
-
-
-def store_setting(key: str, value: Any) -> None:
-    """Store a value.
-
-    Raises:
-        ValidationError: there is no such setting, or it does not accept the value.
-    """
-    setting = REGISTRY.get(key)
-    if setting is None:
-        raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
-    complaint = setting.accepts(value)
-    if complaint is not None:
-        raise ValidationError({"value": f"{key}: {complaint}."})
-    SettingValue(key=key, value=value).save()
-
-
-def clear_setting(key: str) -> None:
-    """Forget the stored value, so that the declared default is in force."""
-    SettingValue.objects.filter(key=key).delete()

@@ -15,6 +15,7 @@ EXPLAINED = {
     "routing.CatalogueVersion": "a counter itself",
     "governance.AccessVersion": "a counter itself",
     "governance.SettingsVersion": "a counter itself",
+    "governance.ChainHead": "the last entry of the audit trail; locked and changed with every entry that is added",
     "telemetry.UsageDay": "a running sum, added to by one upsert; no process keeps a copy",
 }
 

@@ -177,10 +177,11 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
     printed = first.printed
     for expected in (f"{first.base}/admin/", f"{first.base}/v1", "virtual-key", "logs/", "demo --history on"):
         assert expected in printed
-    password = re.search(r"Log in as +operator +(\S+)", printed)
-    assert password is not None
-    assert (first.folder / "operator-password").read_text(encoding="utf-8").strip() == password[1]
-    for name in ("virtual-key", "operator-password", "traffic-keys.json", "keys.json"):
+    for role in ("operator", "auditor"):
+        password = re.search(rf"Log in as +{role} +(\S+)", printed)
+        assert password is not None
+        assert (first.folder / f"{role}-password").read_text(encoding="utf-8").strip() == password[1]
+    for name in ("virtual-key", "operator-password", "auditor-password", "traffic-keys.json", "keys.json"):
         assert (first.folder / name).stat().st_mode & 0o777 == 0o600
     assert set(first.children()) == {"simulator", "uvicorn", "traffic"}
 
@@ -206,14 +207,15 @@ def test_the_printed_commands_work(first: Terminal) -> None:
     assert "As expected." in explained
 
 
-def test_the_operator_gets_in(first: Terminal) -> None:
+@pytest.mark.parametrize("role", ["operator", "auditor"])
+def test_they_get_in(first: Terminal, role: str) -> None:
     with httpx.Client(base_url=first.base, trust_env=False, follow_redirects=True, timeout=20) as browser:
         browser.get("/admin/login/")
         answer = browser.post(
             "/admin/login/?next=/admin/",
             data={
-                "username": "operator",
-                "password": (first.folder / "operator-password").read_text(encoding="utf-8").strip(),
+                "username": role,
+                "password": (first.folder / f"{role}-password").read_text(encoding="utf-8").strip(),
                 "csrfmiddlewaretoken": browser.cookies["csrftoken"],
             },
             headers={"referer": f"{first.base}/admin/login/"},

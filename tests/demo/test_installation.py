@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 from django.contrib.auth.models import User
 
+from governance.access.roles import OPERATOR, ROLES
 from governance.demo import ownership
 from governance.demo.folder import DemoFolder, write_private
-from governance.demo.operator import EMAIL, provide_operator
+from governance.demo.operator import DemoLogin, email_of, provide_login, provide_logins
 from governance.demo.running import DemoProblem, alone, environment, is_free
 from governance.demo.seed import seed
 from governance.models import SettingValue
@@ -66,36 +67,54 @@ def test_a_port_is_free_or_not() -> None:
     assert not is_free(1) or os.geteuid() == 0
 
 
-# --- The log-in -----------------------------------------------------------------------------------------------------
+# --- The log-ins ----------------------------------------------------------------------------------------------------
+
+
+def operator_of(folder: DemoFolder) -> DemoLogin:
+    return provide_login(folder, OPERATOR)
 
 
 @pytest.mark.django_db
 def test_the_operator_keeps_their_password(folder: DemoFolder) -> None:
-    first, second = provide_operator(folder), provide_operator(folder)
+    first, second = operator_of(folder), operator_of(folder)
     assert first == second
-    assert folder.operator_password.stat().st_mode & 0o777 == 0o600
+    assert folder.password_of("operator").stat().st_mode & 0o777 == 0o600
     user = User.objects.get()
     assert first.password is not None
     assert user.check_password(first.password)
-    assert (user.is_staff, user.is_superuser, user.email) == (True, True, EMAIL)
+    assert (user.is_staff, user.is_superuser, user.email) == (True, False, "operator@demo.invalid")
+
+
+@pytest.mark.django_db
+def test_there_is_a_login_for_each_role(folder: DemoFolder) -> None:
+    logins = provide_logins(folder)
+    assert [login.username for login in logins] == list(ROLES)
+    for login in logins:
+        user = User.objects.get(username=login.username)
+        assert login.password is not None
+        assert user.check_password(login.password)
+        assert [group.name for group in user.groups.all()] == [login.username]
+        assert user.email == email_of(ROLES[login.username])
+        assert folder.password_of(login.username).stat().st_mode & 0o777 == 0o600
+    assert len({login.password for login in logins}) == len(ROLES)
 
 
 @pytest.mark.django_db
 def test_a_password_that_somebody_changed_is_left_alone(folder: DemoFolder) -> None:
-    provide_operator(folder)
+    operator_of(folder)
     user = User.objects.get()
     user.set_password("chosen by somebody")
     user.save()
-    assert provide_operator(folder).password is None
+    assert operator_of(folder).password is None
     user.refresh_from_db()
     assert user.check_password("chosen by somebody")
 
 
 @pytest.mark.django_db
 def test_a_lost_password_is_made_anew(folder: DemoFolder) -> None:
-    lost = provide_operator(folder).password
-    folder.operator_password.unlink()
-    found = provide_operator(folder).password
+    lost = operator_of(folder).password
+    folder.password_of("operator").unlink()
+    found = operator_of(folder).password
     assert found is not None
     assert found != lost
     assert User.objects.get().check_password(found)
@@ -104,7 +123,7 @@ def test_a_lost_password_is_made_anew(folder: DemoFolder) -> None:
 @pytest.mark.django_db
 def test_somebody_elses_operator_is_left_alone(folder: DemoFolder) -> None:
     User.objects.create_user("operator", email="them@example.invalid", password="theirs")
-    assert provide_operator(folder).password is None
+    assert operator_of(folder).password is None
     assert User.objects.get().check_password("theirs")
 
 

@@ -13,7 +13,7 @@ from django.db import models
 
 from governance.demo.cast import SOURCE
 from governance.demo.folder import DemoFolder
-from governance.demo.operator import provide_operator
+from governance.demo.operator import provide_logins
 from governance.demo.removal import RECORDS, ROWS, RemovalBlocked, remove_demo
 from governance.demo.seed import seed
 from governance.models import AccessKey, AccessVersion
@@ -116,7 +116,7 @@ def test_the_command_asks_first(monkeypatch: pytest.MonkeyPatch, settings: objec
     settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
     folder = DemoFolder(tmp_path)
     folder.write_keys({"visitor": "sb-1", "help-desk": "sb-2"})
-    provide_operator(folder)
+    provide_logins(folder)
     said = StringIO()
     monkeypatch.setattr("builtins.input", lambda _: "n")
     call_command("remove_demo", stdout=said)
@@ -125,11 +125,11 @@ def test_the_command_asks_first(monkeypatch: pytest.MonkeyPatch, settings: objec
     monkeypatch.setattr("builtins.input", lambda _: "y")
     call_command("remove_demo", stdout=said)
     assert "4 providers" in said.getvalue()
-    assert "1 operators" in said.getvalue()
+    assert "2 log-ins" in said.getvalue()
     assert not Call.objects.exists()
     assert not User.objects.exists()
     assert not folder.visitor_key.exists()
-    assert not folder.operator_password.exists()
+    assert not list(folder.path.glob("*-password"))
 
 
 @pytest.mark.usefixtures("demo")

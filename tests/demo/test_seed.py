@@ -11,6 +11,7 @@ from django.db import connections, models, transaction
 from django.db.models import Count, Max, Sum
 from pytest_django import DjangoDbBlocker
 
+from governance.changes.settings import store_setting
 from governance.decisions import Ruling, Standing, StandingPoll, rule
 from governance.demo import cast
 from governance.demo.chronicle import BUSY_END
@@ -18,7 +19,7 @@ from governance.demo.seed import SIMULATOR_KEY, SeedConflict, Seeded, seed
 from governance.demo.world import BAD_PROVIDER, World, nominal_history
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import CALL_HISTORY
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.store import load_settings
 from routing.circuits import FailureStreaks
 from routing.core.policy import PolicyMode
 from routing.core.pricing import Price as PriceValue
@@ -35,6 +36,7 @@ from telemetry.health import read_health
 from telemetry.history import read_history
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 from telemetry.usage import SUM_FIELDS
+from tests.authors import SOMEBODY
 from tests.factories import ProviderFactory
 from tests.project.processes import ROOT
 
@@ -76,7 +78,7 @@ def past(seeded_once: Past, django_db_blocker: DjangoDbBlocker) -> Iterator[Past
 
 def standing_with(*, history: bool, now: datetime = NOW) -> Standing:
     """What is in force over the rows as they are."""
-    store_setting(CALL_HISTORY.key, history)
+    store_setting(CALL_HISTORY.key, history, author=SOMEBODY)
     poll = StandingPoll(streaks=FailureStreaks())
     poll.refresh(now=now)
     assert poll.current is not None
@@ -437,7 +439,7 @@ def test_what_a_visitor_changed_stays(past: Past) -> None:
     provider.is_active, provider.base_url = False, "http://127.0.0.1:1/elsewhere"
     provider.save()
     Price.objects.filter(model__identifier="dynamo-spark").delete()
-    store_setting("routing.policyMode", "quality")
+    store_setting("routing.policyMode", "quality", author=SOMEBODY)
     past.seed_again(NOW + timedelta(hours=3), simulator="http://127.0.0.1:8901")
     provider.refresh_from_db()
     assert (provider.is_active, provider.base_url) == (False, "http://127.0.0.1:8901/dynamo/v1")

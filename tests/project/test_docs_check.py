@@ -68,3 +68,31 @@ def test_a_variable_that_nothing_reads_is_found(tree: Path) -> None:
     result = check(tree)
     assert result.returncode == 1
     assert result.stderr.strip() == "docs/configuration.md: SIGNALBOX_GONE is read by no setting"
+
+
+@pytest.fixture
+def registry(tree: Path) -> Path:
+    """The module that prints the page of settings, in the small tree."""
+    module = tree / "governance/settings_store/page.py"
+    module.parent.mkdir(parents=True)
+    module.write_text('print("# Settings")\n', encoding="utf-8")
+    (tree / "docs/settings.md").write_text("# Settings\n", encoding="utf-8")
+    return module
+
+
+def test_the_page_of_settings_is_compared_with_the_registry(tree: Path, registry: Path) -> None:
+    assert check(tree).returncode == 0
+    registry.write_text('print("# Settings, and a new one")\n', encoding="utf-8")
+    stale = check(tree)
+    (tree / "docs/settings.md").unlink()
+    missing = check(tree)
+    for result in (stale, missing):
+        assert result.returncode == 1
+        assert result.stderr.strip() == ("docs/settings.md: is not what the registry says; `make format` makes it anew")
+
+
+def test_a_registry_that_cannot_be_read_is_told(tree: Path, registry: Path) -> None:
+    registry.write_text('raise SystemExit("no such setting")\n', encoding="utf-8")
+    result = check(tree)
+    assert result.returncode == 1
+    assert "governance/settings_store/page.py: cannot be run: no such setting" in result.stderr

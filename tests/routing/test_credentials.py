@@ -6,8 +6,8 @@ import pytest
 from django.core import serializers
 from django.db import connection
 
-from routing.credentials import read_key, rotate_keys, store_key
-from routing.models import CatalogueVersion, Provider
+from routing.credentials import is_sealed_by_older, read_key, reseal, store_key
+from routing.models import Provider
 from routing.vault import Vault, VaultError
 from tests.factories import ProviderFactory
 
@@ -79,49 +79,13 @@ def test_a_sealed_key_copied_to_another_provider_does_not_open() -> None:
         read_key(stored(other), vault=vault)
 
 
-def test_rotation_seals_again_what_an_older_key_sealed_and_nothing_else() -> None:
+def test_a_key_is_sealed_again_by_the_first_of_the_ring() -> None:
     old, both = Vault([OLD]), Vault([NEW, OLD])
-    first, second = provider_with_key(vault=old), provider_with_key(vault=old, key="sk-other-8c2f-4411")
-    current = provider_with_key(vault=both)
-    without = ProviderFactory.create()
-    before = CatalogueVersion.read()
-
-    assert list(rotate_keys(vault=both)) == [first.identifier, second.identifier]
-    assert CatalogueVersion.read() > before
-    new = Vault([NEW])
-    assert read_key(stored(first), vault=new) == KEY
-    assert read_key(stored(second), vault=new) == "sk-other-8c2f-4411"
-    assert stored(first).key_hint == first.key_hint
-    assert stored(current).sealed_key == current.sealed_key
-    assert stored(without).sealed_key is None
-
-    before = CatalogueVersion.read()
-    assert list(rotate_keys(vault=both)) == []
-    assert CatalogueVersion.read() == before
-
-
-def test_rotation_changes_the_key_only() -> None:
-    provider = provider_with_key(vault=Vault([OLD]))
-    rotation = rotate_keys(vault=Vault([NEW, OLD]))
-    # Somebody saves another field while the rotation is on its way.
-    edited = stored(provider)
-    edited.priority = 7
-    edited.save()
-    assert list(rotation) == [provider.identifier]
-    assert stored(provider).priority == 7
-
-
-def test_a_key_that_does_not_open_keeps_no_other_from_being_rotated() -> None:
-    lost = Vault([("k0", secrets.token_bytes(32))])
-    broken = provider_with_key(vault=lost)
-    garbled = ProviderFactory.create(sealed_key=b"\x01")
-    good = provider_with_key(vault=Vault([OLD]))
-    done: list[str] = []
-    with pytest.raises(VaultError) as refused:
-        done.extend(rotate_keys(vault=Vault([NEW, OLD])))
-    assert Vault([NEW]).sealed_by(bytes(stored(good).sealed_key or b"")) == "k2"
-    for provider in (broken, garbled):
-        assert f"{provider.identifier} (" in str(refused.value)
-        assert stored(provider).sealed_key == provider.sealed_key
-    assert good.identifier not in str(refused.value)
-    assert KEY not in str(refused.value)
+    provider = provider_with_key(vault=old)
+    assert not is_sealed_by_older(provider, vault=old)
+    assert is_sealed_by_older(provider, vault=both)
+    reseal(provider, vault=both)
+    assert not is_sealed_by_older(provider, vault=both)
+    assert read_key(provider, vault=Vault([NEW])) == KEY
+    assert is_sealed_by_older(stored(provider), vault=both)  # nothing is saved here
+    assert not is_sealed_by_older(ProviderFactory.create(), vault=both)

@@ -8,9 +8,12 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from governance.access.keys import issue_key
-from governance.models import Application
+from governance.audit.actions import Author, Channel
+from governance.changes.keys import issue_key
+from governance.models import AccessKey, Application
 from routing.models import Configuration, LanguageModel, NamedRecord
+
+AUTHOR = Author("manage.py create_key", Channel.COMMAND)
 
 
 class Command(BaseCommand):
@@ -39,6 +42,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--may-name-models", action="store_true", help="allow it to ask for provider/model directly"
         )
+        parser.add_argument("--reason", default="", help="why, for the audit trail")
         parser.add_argument(
             "--output", type=Path, metavar="FILE", help="write the secret into a new file instead of showing it"
         )
@@ -53,14 +57,15 @@ class Command(BaseCommand):
         output: Path | None = options["output"]
         # Before the key is made, so that no key is made whose secret went nowhere.
         target = None if output is None else _new_file(output)
+        key = AccessKey(
+            application=application,
+            name=options["name"],
+            allowed_configurations=configurations,
+            allowed_models=models,
+            may_name_models=options["may_name_models"],
+        )
         try:
-            key, secret = issue_key(
-                application=application,
-                name=options["name"],
-                allowed_configurations=configurations,
-                allowed_models=models,
-                may_name_models=options["may_name_models"],
-            )
+            secret = issue_key(key, author=AUTHOR, reason=options["reason"])
         except Exception as error:
             if output is not None and target is not None:
                 os.close(target)

@@ -5,26 +5,30 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.utils import timezone
 
+from governance.audit.actions import Author, Channel
+from governance.changes.settings import store_setting
 from governance.demo import running
 from governance.demo.folder import DemoFolder
-from governance.demo.operator import OperatorLogin, provide_operator
+from governance.demo.operator import DemoLogin, provide_logins
 from governance.demo.ownership import claim, start_over
 from governance.demo.processes import Children
 from governance.demo.removal import RemovalBlocked
 from governance.demo.running import DemoProblem
 from governance.demo.seed import SeedConflict, Seeded, seed
 from governance.settings_store.registry import CALL_HISTORY
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.store import load_settings
 from routing.vault import Vault
 
 SCENARIO = "docs/scenarios/demo-support-chat.json"
@@ -89,14 +93,14 @@ class Command(BaseCommand):
     def _run(self, folder: DemoFolder, *, port: int, reset: bool, speed: float) -> None:
         if not running.is_free(port):
             raise DemoProblem(f"Port {port} is taken. Choose another one: make demo PORT={port + 1}")
-        seeded, operator = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
+        seeded, logins = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
         children = Children(folder=running.PROJECT, environment=running.environment(simulator=simulator))
         try:
             self._say("Starting the simulated providers and the web server …")
             running.start_servers(children, folder=folder, port=port, simulator=simulator, speed=speed)
             running.make_first_call(port=port, keys=seeded.keys)
             running.start_traffic(children, folder=folder, port=port)
-            self._introduce(folder, operator, port=port)
+            self._introduce(folder, logins, port=port)
             while (fallen := children.fallen()) is None:
                 time.sleep(_LOOK_EVERY)
             raise DemoProblem(running.describe_fall(fallen))
@@ -105,8 +109,8 @@ class Command(BaseCommand):
                 signal.signal(number, signal.SIG_IGN)
             children.stop()
 
-    def _prepare(self, folder: DemoFolder, *, reset: bool, simulator: int) -> tuple[Seeded, OperatorLogin]:
-        """Tables, records, past, keys and log-in."""
+    def _prepare(self, folder: DemoFolder, *, reset: bool, simulator: int) -> tuple[Seeded, tuple[DemoLogin, ...]]:
+        """Tables, records, past, keys and log-ins."""
         if reset:
             self._say("Forgetting the earlier demo …")
             start_over(folder)
@@ -121,12 +125,18 @@ class Command(BaseCommand):
             set_policy=own,
         )
         folder.write_keys(seeded.keys)
-        operator = provide_operator(folder)
+        logins = provide_logins(folder)
         connections.close_all()
         self._say(f"{seeded.calls} calls added.")
-        return seeded, operator
+        return seeded, logins
 
-    def _introduce(self, folder: DemoFolder, operator: OperatorLogin, *, port: int) -> None:
+    def _introduce(self, folder: DemoFolder, logins: Sequence[DemoLogin], *, port: int) -> None:
+        widest = max(len(login.password or "") for login in logins)
+        log_ins = "\n".join(
+            f"  Log in as     {login.username:<10} {login.password or '(the password that you chose)':<{widest}}   "
+            f"{login.description}"
+            for login in logins
+        )
         base, key = f"http://{running.HOST}:{port}", _shown(folder.visitor_key)
         manage = f"{_shown(Path(sys.executable))} manage.py"
         request = '{"model": "support-chat", "messages": [{"role": "user", "content": "Where is my parcel?"}]'
@@ -147,7 +157,7 @@ class Command(BaseCommand):
 The demo runs. Every answer comes from a simulator, never from a model; everything is marked as demo.
 
   Admin         {base}/admin/
-  Log in as     {operator.username}   {operator.password or "(the password that you chose)"}
+{log_ins}
   API           {base}/v1   (OpenAI's protocol)
   Virtual key   {key}
   Logs          {_shown(folder.path / "logs")}/
@@ -171,7 +181,10 @@ Ctrl-C stops everything and keeps the data; `make demo RESET=1` starts afresh.""
         )
 
     def _switch_history(self, on: bool) -> None:
-        store_setting(CALL_HISTORY.key, on)
+        try:
+            store_setting(CALL_HISTORY.key, on, author=Author("manage.py demo --history", Channel.COMMAND))
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
         self._say(f"{CALL_HISTORY.key} is {'on' if on else 'off'}; it counts from the next call on.")
 
     def _say(self, text: str) -> None:

@@ -5,8 +5,11 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from routing.credentials import rotate_keys
+from governance.audit.actions import Author, Channel
+from governance.changes.providers import reseal_keys
 from routing.vault import Vault, VaultError
+
+AUTHOR = Author("manage.py rotate_provider_keys", Channel.COMMAND)
 
 
 class Command(BaseCommand):
@@ -19,7 +22,7 @@ class Command(BaseCommand):
         done = 0
         try:
             vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
-            for identifier in rotate_keys(vault=vault):
+            for identifier in reseal_keys(author=AUTHOR, vault=vault):
                 done += 1
                 self.stdout.write(f"{identifier}: sealed again.")
         except VaultError as error:

@@ -7,8 +7,11 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from governance.audit.actions import Author, Channel
+from governance.changes.settings import clear_setting, store_setting
 from governance.settings_store.registry import REGISTRY
-from governance.settings_store.store import clear_setting, store_setting
+
+AUTHOR = Author("manage.py set_setting", Channel.COMMAND)
 
 
 class Command(BaseCommand):
@@ -20,6 +23,7 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument("key", help="the setting, such as routing.callHistory")
         parser.add_argument("value", nargs="?", help="true, false, a number or a word")
+        parser.add_argument("--reason", default="", help="why, for the audit trail")
         parser.add_argument("--default", action="store_true", help="forget the stored value instead")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -29,16 +33,17 @@ class Command(BaseCommand):
             raise CommandError(f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}.")
         if (text is None) is not options["default"]:
             raise CommandError("Give either a value or --default.")
-        if text is None:
-            clear_setting(key)
-            self.stdout.write(f"{key} is at its default, {spelled(REGISTRY[key].default)}.")
-            return
-        value = read_value(text)
         try:
-            store_setting(key, value)
+            if text is None:
+                clear_setting(key, author=AUTHOR, reason=options["reason"])
+                said = f"{key} is at its default, {spelled(REGISTRY[key].default)}."
+            else:
+                value = read_value(text)
+                store_setting(key, value, author=AUTHOR, reason=options["reason"])
+                said = f"{key} is now {spelled(value)}."
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
-        self.stdout.write(f"{key} is now {spelled(value)}.")
+        self.stdout.write(said)
 
 
 def read_value(text: str) -> Any:

@@ -17,6 +17,8 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 HEADER = "X-Request-ID"
+META_KEY = "signalbox.correlation"
+"""Where a view that may not import this module finds the id: no header of a caller can end up there."""
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _correlation: ContextVar[str | None] = ContextVar("correlation", default=None)
@@ -56,6 +58,7 @@ def correlate(get_response: Handler | AsyncHandler) -> Handler | AsyncHandler:
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
             with correlated(offered=request.headers.get(HEADER)) as correlation:
+                request.META[META_KEY] = correlation
                 response = await answer_later(request)
                 response[HEADER] = correlation
                 return response
@@ -66,6 +69,7 @@ def correlate(get_response: Handler | AsyncHandler) -> Handler | AsyncHandler:
 
     def respond(request: HttpRequest) -> HttpResponseBase:
         with correlated(offered=request.headers.get(HEADER)) as correlation:
+            request.META[META_KEY] = correlation
             response = answer(request)
             response[HEADER] = correlation
             return response

@@ -12,6 +12,7 @@ the names from the calls, so a name must be written as a literal.
 
 import base64
 import binascii
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -271,6 +272,28 @@ def envaddresses(name: str, *, environ: Mapping[str, str] = os.environ) -> tuple
             )
         addresses.append((bare.lower(), int(port)))
     return tuple(addresses)
+
+
+def envobject(name: str, *, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """A JSON object, as in `{"a.b": true}`; empty where the variable is not set."""
+    value = envtext(name, environ=environ)
+    if value is None:
+        return {}
+    remedy = 'Write an object as in {"routing.callHistory": true}, each key once.'
+    try:
+        found = json.loads(value, object_pairs_hook=_without_repeats)
+    except ValueError as error:
+        raise EnvironmentProblem(name=name, problem=f"is no JSON ({error})", remedy=remedy) from None
+    if not isinstance(found, dict):
+        raise EnvironmentProblem(name=name, problem="is JSON, but no object", remedy=remedy)
+    return found
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
 
 
 def envpostgresql(name: str, *, environ: Mapping[str, str] = os.environ) -> PostgresqlUrl | None:

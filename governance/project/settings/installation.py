@@ -8,6 +8,8 @@ What operators change while Signalbox runs (limits, policies, retention) is not 
 from pathlib import Path
 
 from governance.project.settings import environment as env
+from governance.project.settings.admin_theme import UNFOLD as UNFOLD
+from governance.project.settings.pins import check_pins
 
 BASE_DIR = Path(__file__).resolve().parents[3]
 DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
@@ -39,6 +41,7 @@ SECURE_HSTS_PRELOAD = False
 # models.W040: an index that covers more columns on PostgreSQL than on SQLite is meant to.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021", "models.W040"]
 SESSION_COOKIE_AGE = 12 * 60 * 60
+LOGIN_REDIRECT_URL = "admin:index"  # the theme's form does not say where to go
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -58,10 +61,16 @@ CONTENT_SECURITY_POLICY = {
 
 SIGNALBOX_OUTBOUND_ALLOW = env.envaddresses("SIGNALBOX_OUTBOUND_ALLOW")
 
+# --- Settings that nobody may change in the admin
+# ----------------------------------------------------------------------------------
+
+SIGNALBOX_SETTINGS = check_pins(name="SIGNALBOX_SETTINGS", values=env.envobject("SIGNALBOX_SETTINGS"))
+
 # --- The pieces
 # -------------------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",  # the theme's templates, which go before Django's; the site is ours
     "governance.project.apps.SignalboxAdminConfig",  # django.contrib.admin with our site
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -121,6 +130,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+
 
 # --- Tables
 # -----------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from governance.access.directory import directory_poll, load_directory
-from governance.access.keys import revoke_key
+from governance.changes.keys import revoke_key
 from governance.models import Application
+from tests.authors import SOMEBODY
 from tests.factories import AccessKeyFactory, ApplicationFactory, IssuedKey
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def test_an_empty_installation_recognises_nobody() -> None:
 
 def test_a_revoked_key_is_nobodys() -> None:
     record, secret = issued()
-    revoke_key(record, now=NOW)
+    revoke_key(record, author=SOMEBODY)
     assert load_directory().recognise(secret, now=NOW) is None
 
 
@@ -106,7 +107,7 @@ def test_a_process_follows_keys_and_applications() -> None:
     application.save()
     poll.refresh()
     assert poll.current.recognise(secret, now=NOW) is not None
-    revoke_key(record, now=NOW)
+    revoke_key(record, author=SOMEBODY)
     assert poll.refresh() is True
     assert poll.current.recognise(secret, now=NOW) is None
     assert poll.refresh() is False

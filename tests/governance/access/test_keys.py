@@ -1,17 +1,17 @@
 """A key is made and shown once; only a digest of it is kept; a revoked one stays revoked."""
 
 import json
-from datetime import timedelta
 from hashlib import sha256
 
 import pytest
 from django.core import serializers
 from django.core.exceptions import ValidationError
 from django.db import connection
-from django.utils import timezone
 
-from governance.access.keys import digest_of, issue_key, revoke_key
+from governance.access.keys import digest_of
+from governance.changes.keys import issue_key, revoke_key
 from governance.models import AccessKey, AccessVersion
+from tests.authors import SOMEBODY
 from tests.factories import AccessKeyFactory, ApplicationFactory, IssuedKey
 
 pytestmark = pytest.mark.django_db
@@ -47,9 +47,10 @@ def test_only_the_digest_and_the_beginning_are_kept() -> None:
 
 @pytest.mark.parametrize("allowed", [None, [], ["support-chat"], ["b", "a"]])
 def test_all_none_and_some_are_told_apart_in_the_row(allowed: list[str] | None) -> None:
-    record, _ = issue_key(
+    record = AccessKey(
         application=ApplicationFactory.create(), name="Robot", allowed_configurations=allowed, allowed_models=allowed
     )
+    issue_key(record, author=SOMEBODY)
     stored = AccessKey.objects.get(pk=record.pk)
     assert stored.allowed_configurations == allowed
     assert stored.allowed_models == allowed
@@ -58,20 +59,20 @@ def test_all_none_and_some_are_told_apart_in_the_row(allowed: list[str] | None) 
 
 def test_a_key_needs_a_name() -> None:
     with pytest.raises(ValidationError) as refused:
-        issue_key(application=ApplicationFactory.create(), name="")
+        issue_key(AccessKey(application=ApplicationFactory.create(), name=""), author=SOMEBODY)
     assert list(refused.value.message_dict) == ["name"]
     assert not AccessKey.objects.exists()
 
 
 def test_revoking_is_counted_once_and_keeps_its_moment() -> None:
     record, _ = issued()
-    first = timezone.now()
     before = AccessVersion.read()
-    revoke_key(record, now=first)
-    after = AccessVersion.read()
+    revoke_key(record, author=SOMEBODY)
+    after, revoked_at = AccessVersion.read(), AccessKey.objects.get(pk=record.pk).revoked_at
     assert after > before
-    revoke_key(record, now=first + timedelta(days=1))
-    assert AccessKey.objects.get(pk=record.pk).revoked_at == first
+    assert revoked_at is not None
+    revoke_key(record, author=SOMEBODY)
+    assert AccessKey.objects.get(pk=record.pk).revoked_at == revoked_at
     assert AccessVersion.read() == after
 
 

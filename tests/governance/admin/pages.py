@@ -67,6 +67,42 @@ def sent_by(response: Page, **changes: Any) -> dict[str, list[str]]:
     return values
 
 
+class _Cells(HTMLParser):
+    """The texts of table cells that have a class."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._wanted = wanted
+        self._inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in {"td", "th"}:
+            self._inside = self._wanted in (dict(attrs).get("class") or "").split()
+            if self._inside:
+                self.texts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"td", "th"}:
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.texts[-1] += data
+
+
+def column(response: Page, name: str) -> list[str]:
+    """What a list shows in one of its columns, row by row."""
+    cells = _Cells(f"field-{name}")
+    cells.feed(text_of(response))
+    return [" ".join(text.split()) for text in cells.texts]
+
+
+def words_of(response: Page) -> str:
+    """The page's source with every run of blanks and line ends as one blank."""
+    return " ".join(text_of(response).split())
+
+
 def complaints(response: Any) -> dict[str, list[str]]:
     """The errors of a form that came back, by field; those of inlines by prefixed field."""
     found: dict[str, list[str]] = {

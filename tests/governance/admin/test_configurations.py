@@ -201,3 +201,37 @@ def test_bad_input_names_its_field_and_loses_nothing(operator: Client, values: d
     assert list(complaints(answer)) == [field]
     assert sent_by(answer)["description"] == ["Took long to write."]
     assert not Configuration.objects.exists()
+
+
+# --- What it would resolve to ---------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_it_would_resolve_to_and_why(operator: Client) -> None:
+    configuration = ConfigurationFactory.create(listed=True)
+    fallback = ConfigurationFactory.create(
+        identifier="plan-b", selection="fixed", fixed_model=LanguageModelFactory.create(identifier="wise")
+    )
+    FallbackLinkFactory.create(configuration=configuration, fallback=fallback)
+    page = text_of(operator.get(page_of(configuration)))
+    places = [page.index(f"<li><strong>{route}</strong>") for route in ("prod-east/fast", "prod-east-2/fast-2")]
+    assert places == sorted(places)
+    assert "by falling back to plan-b" in page
+    assert "Why in this order" in page
+
+
+def test_the_page_says_why_it_would_resolve_to_nothing(operator: Client) -> None:
+    nothing = ConfigurationFactory.create(capabilities=["vision"], is_active=False)
+    LanguageModelFactory.create(capabilities=["chat"])
+    page = text_of(operator.get(page_of(nothing)))
+    assert "No route could serve it" in page
+    assert "It is switched off" in page
+    assert "Refused: " in page
+    retired = ConfigurationFactory.create(identifier="gone", retired_at=timezone.now(), is_active=False)
+    assert "It is retired" in text_of(operator.get(page_of(retired)))
+
+
+def test_a_looker_on_sees_what_it_would_resolve_to(auditor: Client) -> None:
+    configuration = ConfigurationFactory.create(listed=True)
+    page = text_of(auditor.get(page_of(configuration)))
+    assert "<li><strong>prod-east/fast</strong>" in page
+    assert "/try/" not in page

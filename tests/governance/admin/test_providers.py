@@ -236,7 +236,10 @@ def test_a_provider_is_retired_and_brought_back(operator: Client) -> None:
     assert (provider.retired_at, provider.is_active) == (None, False)
     assert "Switched on: prod-east." in act(operator, "activate", provider)
     assert Provider.objects.get(pk=provider.pk).is_active is True
-    assert "Retired." in text_of(operator.get(reverse("admin:routing_provider_history", args=[provider.pk])))
+    history = text_of(operator.get(reverse("admin:routing_provider_history", args=[provider.pk])))
+    places = [history.index(f">{action} <") for action in ("Changed", "Brought back", "Retired")]
+    assert places == sorted(places)
+    assert history.count("by olivia (Admin)") == 3
 
 
 def test_switching_off_several_is_one_change_for_each(operator: Client) -> None:

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from governance.admin.settings import setting_rows
+from governance.changes.settings import store_setting
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import REGISTRY
-from governance.settings_store.store import load_settings, store_setting
+from governance.settings_store.sources import Source
+from governance.settings_store.store import load_settings
+from tests.authors import SOMEBODY
 from tests.governance.admin.pages import complaints, sent_by, text_of
 
 LIST = reverse("admin:governance_settingvalue_changelist")
@@ -62,7 +65,7 @@ def test_the_list_takes_one_query(django_assert_num_queries: DjangoAssertNumQuer
     for key, (_, value, _) in ENTERED.items():
         with django_assert_num_queries(1):
             setting_rows()
-        store_setting(key, value)
+        store_setting(key, value, author=SOMEBODY)
 
 
 @pytest.mark.parametrize("key", sorted(REGISTRY))
@@ -103,7 +106,7 @@ def test_the_form_shows_the_value_in_force_and_the_default(operator: Client, key
 
 
 def test_the_default_is_taken_whatever_else_was_typed(operator: Client) -> None:
-    store_setting("routing.currency", "EUR")
+    store_setting("routing.currency", "EUR", author=SOMEBODY)
     assert change(operator, "routing.currency", value="euros", use_default="on").status_code == 302
     assert load_settings().routing.currency == "USD"
 
@@ -134,3 +137,19 @@ def test_a_looker_on_changes_nothing(auditor: Client) -> None:
     assert auditor.get(page_of("routing.callHistory")).status_code == 200
     assert auditor.post(page_of("routing.callHistory"), {"value": "True"}).status_code == 403
     assert not SettingValue.objects.exists()
+
+
+def test_a_pinned_setting_is_shown_as_such_and_offers_no_change(operator: Client, settings: Settings) -> None:
+    SettingValue.objects.create(key="routing.currency", value="EUR")
+    settings.SIGNALBOX_SETTINGS = {"routing.currency": "CHF"}
+    row = next(row for row in setting_rows() if row.key == "routing.currency")
+    assert (row.in_force, row.source, row.is_stored) == ("CHF", Source.ENVIRONMENT, True)
+    listed = text_of(operator.get(LIST))
+    assert "SIGNALBOX_SETTINGS; what is stored waits" in listed
+    page = text_of(operator.get(page_of("routing.currency")))
+    assert "Pinned by the environment variable SIGNALBOX_SETTINGS" in page
+    assert "CHF" in page
+    assert 'name="_save"' not in page
+    assert 'name="value"' not in page
+    assert operator.post(page_of("routing.currency"), {"value": "USD"}).status_code == 403
+    assert SettingValue.objects.get(key="routing.currency").value == "EUR"

@@ -12,13 +12,12 @@ import pytest
 from django.test import TransactionTestCase
 from pytest_django import Settings
 
-from governance.access.keys import issue_key
 from governance.gateway import service
 from routing.core.vocabulary import ListedOrder, Reach
 from routing.models import Configuration, LanguageModel, ListedModel
 from telemetry.models import Call
 from tests.factories import (
-    ApplicationFactory,
+    AccessKeyFactory,
     ConfigurationFactory,
     LanguageModelFactory,
     PriceFactory,
@@ -64,8 +63,7 @@ class World:
 
     def issue(self, **settings: Any) -> str:
         """A further key of the application."""
-        application = ApplicationFactory()
-        _, secret = issue_key(application=application, name="Another key", **settings)
+        secret: str = AccessKeyFactory.create(name="Another key", **settings).secret
         self.gateway.refresh()
         return secret
 
@@ -151,7 +149,7 @@ def world(gateway: Gateway, upstreams: list[FakeProvider]) -> World:
         )
         PriceFactory(model=models[-1], cached_input_rate=250_000_000)
     configuration = ConfigurationFactory(listed=True, models=models, listed_order=ListedOrder.AS_LISTED.value)
-    key, gateway.secret = issue_key(application=ApplicationFactory(), name="Ticket robot")
+    key, gateway.secret = AccessKeyFactory.create()
     gateway.refresh()
     return World(gateway, upstreams, models, configuration, key.pk)
 

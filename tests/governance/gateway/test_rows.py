@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
+from governance.changes.settings import store_setting
 from governance.settings_store.registry import CALL_HISTORY, POLICY_MODE, TELEMETRY
-from governance.settings_store.store import store_setting
 from routing.core.decision import Decision
 from routing.core.transcript import canonical, digest, document, restore
 from routing.core.vocabulary import Selection
 from routing.models import LanguageModel
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from tests.authors import SOMEBODY
 from tests.factories import ConfigurationFactory, LanguageModelFactory, PriceFactory, ProviderFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
@@ -398,7 +399,7 @@ def test_strangers_and_unreadable_bodies_are_counted_and_not_recorded(world: Wor
 
 
 def test_without_telemetry_only_usage_is_counted(world: World) -> None:
-    store_setting(TELEMETRY.key, False)
+    store_setting(TELEMETRY.key, False, author=SOMEBODY)
     world.gateway.refresh()
     world.gateway.chat()
     world.gateway.flush()
@@ -429,8 +430,8 @@ def test_a_decision_is_stored_once_for_all_calls_that_share_it(world: World) -> 
 
 
 def test_the_record_is_what_was_decided(world: World) -> None:
-    store_setting(POLICY_MODE.key, "balanced")
-    store_setting(CALL_HISTORY.key, True)
+    store_setting(POLICY_MODE.key, "balanced", author=SOMEBODY)
+    store_setting(CALL_HISTORY.key, True, author=SOMEBODY)
     ConfigurationFactory(identifier="ranked", criteria=True)
     world.gateway.refresh()
     world.gateway.chat("ranked")
@@ -451,7 +452,7 @@ def test_the_record_is_what_was_decided(world: World) -> None:
 def test_another_policy_is_another_decision(world: World) -> None:
     ConfigurationFactory(identifier="ranked", criteria=True)
     for mode in ("balanced", "economy", "balanced"):
-        store_setting(POLICY_MODE.key, mode)
+        store_setting(POLICY_MODE.key, mode, author=SOMEBODY)
         world.gateway.refresh()
         world.gateway.chat("ranked")
     first, second, third = world.calls()

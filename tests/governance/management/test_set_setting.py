@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from pytest_django import Settings
 
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.store import load_settings
@@ -61,4 +62,12 @@ def test_it_is_in_force_afterwards() -> None:
 def test_what_is_not_accepted_is_not_stored(arguments: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(CommandError, match=complaint):
         run(*arguments)
+    assert not SettingValue.objects.exists()
+
+
+@pytest.mark.parametrize("arguments", [["routing.currency", "EUR"], ["routing.currency", "--default"]])
+def test_a_pinned_setting_is_refused(arguments: list[str], settings: Settings) -> None:
+    settings.SIGNALBOX_SETTINGS = {"routing.currency": "CHF"}
+    with pytest.raises(CommandError, match="pinned by the environment variable SIGNALBOX_SETTINGS"):
+        call_command("set_setting", *arguments)
     assert not SettingValue.objects.exists()

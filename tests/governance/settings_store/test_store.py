@@ -6,17 +6,17 @@ import pytest
 from django.core.exceptions import ValidationError
 from pytest_django import DjangoAssertNumQueries
 
+from governance.changes.settings import clear_setting, store_setting
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import CALL_HISTORY, CURRENCY, POLICY_MODE, REGISTRY
 from governance.settings_store.store import (
     SettingsSnapshot,
-    clear_setting,
     load_settings,
     settings_poll,
-    store_setting,
 )
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.vocabulary import Enforcement
+from tests.authors import SOMEBODY
 
 # A value that differs from the default, and the attribute in which a call reads it.
 CHANGES: dict[str, tuple[Any, str, Any]] = {
@@ -54,7 +54,7 @@ def test_a_stored_value_reaches_what_a_call_is_handed_and_nothing_else_moves(key
     value, _, expected = CHANGES[key]
     before = {other: read(load_settings(), CHANGES[other][1]) for other in REGISTRY}
     assert before[key] != expected
-    store_setting(key, value)
+    store_setting(key, value, author=SOMEBODY)
     after = {other: read(load_settings(), CHANGES[other][1]) for other in REGISTRY}
     assert after == {**before, key: expected}
 
@@ -69,15 +69,15 @@ def test_an_unreadable_row_counts_as_none_at_all(key: str, garbage: Any) -> None
 
 def test_a_value_may_be_stored_again_and_again() -> None:
     for mode in ("economy", "quality", "balanced"):
-        store_setting("routing.policyMode", mode)
+        store_setting("routing.policyMode", mode, author=SOMEBODY)
     assert SettingValue.objects.count() == 1
     assert load_settings().routing.mode is PolicyMode.BALANCED
 
 
 def test_storing_moves_the_version() -> None:
-    store_setting("routing.callHistory", True)
+    store_setting("routing.callHistory", True, author=SOMEBODY)
     first = SettingsVersion.read()
-    store_setting("routing.callHistory", False)
+    store_setting("routing.callHistory", False, author=SOMEBODY)
     assert SettingsVersion.read() > first > 1
 
 
@@ -91,7 +91,7 @@ def test_storing_moves_the_version() -> None:
 )
 def test_what_is_not_accepted_is_not_stored(key: str, value: Any, field: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        store_setting(key, value)
+        store_setting(key, value, author=SOMEBODY)
     assert list(refused.value.message_dict) == [field]
     assert key in refused.value.messages[0]
     assert not SettingValue.objects.exists()
@@ -99,9 +99,9 @@ def test_what_is_not_accepted_is_not_stored(key: str, value: Any, field: str) ->
 
 
 def test_a_cleared_setting_is_at_its_default_and_everybody_hears_of_it() -> None:
-    store_setting("routing.callHistory", True)
+    store_setting("routing.callHistory", True, author=SOMEBODY)
     before = SettingsVersion.read()
-    clear_setting("routing.callHistory")
+    clear_setting("routing.callHistory", author=SOMEBODY)
     assert load_settings().routing.call_history is False
     assert SettingsVersion.read() > before
 
@@ -119,7 +119,7 @@ def test_settings_take_two_queries_however_many_are_stored(
             load_settings()
         if stored < len(CHANGES):
             key = sorted(CHANGES)[stored]
-            store_setting(key, CHANGES[key][0])
+            store_setting(key, CHANGES[key][0], author=SOMEBODY)
 
 
 def test_a_process_follows_the_settings() -> None:
@@ -130,7 +130,7 @@ def test_a_process_follows_the_settings() -> None:
 
     assert not reads_history()
     assert poll.refresh() is False
-    store_setting("routing.callHistory", True)
+    store_setting("routing.callHistory", True, author=SOMEBODY)
     assert not reads_history()
     assert poll.refresh()
     assert reads_history()

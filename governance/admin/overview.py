@@ -1,0 +1,373 @@
+"""The admin's first page: what a period came to, and the steps of setting up that are still open.
+
+Figures are those of ``telemetry.readouts``; here they become words, tables and the charts' JSON. A figure that nobody
+reported is a dash. Whoever may not look at calls gets the list of pages instead.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from governance.admin.fields import ABSENT
+from governance.models import AccessKey, Application
+from governance.settings_store.registry import TELEMETRY
+from governance.settings_store.sources import settings_in_force
+from routing.core.money import NANOS, Money
+from routing.models import Configuration, LanguageModel, Provider
+from telemetry.models import UsageDay
+from telemetry.readouts import LOOKED_AT, Bar, FirstToken, Period, ProviderTotals, Totals, UsageReadout, read_usage
+
+PERMISSION = "telemetry.view_call"
+MARK = "demo"
+"""The source of rows that a demo made."""
+
+_BAR_COLOUR, _TICK_COLOUR = "#2a86c5", "#737d8c"  # each legible on the theme's light and dark ground
+_CENT = Decimal("0.01")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure, what it is called, and what it means."""
+
+    label: str
+    figures: tuple[str, ...]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of bars: a title, a sentence for those who do not see it, and what the library draws."""
+
+    title: str
+    summary: str
+    data: str
+    options: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """One hour or day in the table that says what the charts show."""
+
+    start: str
+    requests: str
+    failures: str
+    tokens: str
+    cost: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """One provider, with the share of all requests in percent."""
+
+    provider: str
+    requests: int
+    shown: str
+    share: str
+    failures: str
+    tokens: str
+    cost: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of setting up. ``url`` is empty where whoever looks may not take it."""
+
+    title: str
+    what: str
+    is_done: bool
+    is_next: bool
+    url: str
+    button: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A period to choose."""
+
+    label: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything the page shows."""
+
+    readout: UsageReadout
+    periods: tuple[Choice, ...]
+    tiles: tuple[Tile, ...]
+    charts: tuple[Chart, ...]
+    bars: tuple[BarRow, ...]
+    providers: tuple[ProviderRow, ...]
+    steps: tuple[Step, ...]
+    example: str
+    is_recorded: bool
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether every step was taken."""
+        return all(step.is_done for step in self.steps)
+
+
+def add_overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Give the theme's index its content; named by ``UNFOLD["DASHBOARD_CALLBACK"]``."""
+    if not request.user.has_perm(PERMISSION):
+        return context
+    period = Period.read(request.GET.get("period", ""))
+    return {**context, "title": "Overview", "overview": read_overview(request, period=period, now=timezone.now())}
+
+
+def read_overview(request: HttpRequest, *, period: Period, now: datetime) -> Overview:
+    """The page's content: as many queries for many rows as for none."""
+    readout = read_usage(period=period, now=now, mark=MARK)
+    recorded = next(each.value for each in settings_in_force() if each.setting.key == TELEMETRY.key)
+    steps = setup_steps(request, now=now)
+    return Overview(
+        readout=readout,
+        periods=tuple(Choice(each.label, f"?period={each.value}", each is period) for each in Period),
+        tiles=tiles(readout),
+        charts=charts(readout),
+        bars=tuple(_bar_row(bar, period) for bar in reversed(readout.bars)),
+        providers=tuple(_provider_row(each, readout.totals) for each in readout.providers),
+        steps=steps,
+        example=_example(request) if steps[-1].is_next else "",
+        is_recorded=recorded,
+    )
+
+
+# --- Figures --------------------------------------------------------------------------------------------------------
+
+
+def spell_sum(money: Money) -> str:
+    """A sum as one reads it at a glance: to the cent, and below a cent to two digits that count."""
+    amount = Decimal(money.nanos) / NANOS
+    if amount and abs(amount) < _CENT:
+        shown = f"{amount:.2g}" if abs(amount) >= Decimal("0.0001") else "below 0.0001"
+    else:
+        shown = f"{amount.quantize(_CENT, ROUND_HALF_UP):,}"
+    return f"{shown} {money.currency}"
+
+
+def spell_share(share: float | None) -> str:
+    """A share in percent; never 0.0 for something that is not nothing."""
+    if share is None:
+        return ABSENT
+    return "below 0.1 %" if 0 < share < 0.001 else f"{share * 100:.1f} %"
+
+
+def spell_milliseconds(milliseconds: float) -> str:
+    """A time in the unit that suits it."""
+    return f"{milliseconds / 1000:,.1f} s" if milliseconds >= 10_000 else f"{milliseconds:,.0f} ms"
+
+
+def tiles(readout: UsageReadout) -> tuple[Tile, ...]:
+    """The figures of the whole period."""
+    totals, first_token = readout.totals, readout.first_token
+    meaning = "Reported usage at the prices in force when each call began."
+    if totals.unpriced:
+        meaning += f" {totals.unpriced:,} answered call{_s(totals.unpriced)} without a known price."
+    return (
+        Tile("Cost", _sums(totals.costs), meaning),
+        Tile("Requests", (f"{totals.requests:,}",), "Calls, however they ended."),
+        Tile("Tokens", (_count(totals.tokens),), "In and out, cached ones included, as reported."),
+        Tile(
+            "Failure rate",
+            (spell_share(totals.failure_rate),),
+            f"{totals.failures:,} of {totals.requests:,} calls got no answer."
+            if totals.requests
+            else "No call was made.",
+        ),
+        Tile(
+            "Time to first token",
+            (ABSENT if first_token is None else spell_milliseconds(first_token.median_ms),),
+            _measured(first_token),
+        ),
+    )
+
+
+def _measured(first_token: FirstToken | None) -> str:
+    if first_token is None:
+        return "No streamed call was measured."
+    among = f" among the latest {LOOKED_AT:,} calls" if first_token.is_sampled else ""
+    return f"Median of {first_token.calls:,} streamed call{_s(first_token.calls)}{among}."
+
+
+def _sums(costs: Sequence[Money]) -> tuple[str, ...]:
+    return tuple(spell_sum(each) for each in costs) or (ABSENT,)
+
+
+def _count(count: int | None) -> str:
+    return ABSENT if count is None else f"{count:,}"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def _moment(start: datetime, period: Period) -> str:
+    return f"{start:%H:%M}" if period.is_hourly else f"{start:%b} {start.day}"
+
+
+def _bar_row(bar: Bar, period: Period) -> BarRow:
+    totals = bar.totals
+    return BarRow(
+        start=f"{bar.start:%Y-%m-%d %H:%M}" if period.is_hourly else f"{bar.start:%Y-%m-%d}",
+        requests=f"{totals.requests:,}",
+        failures=f"{totals.failures:,}",
+        tokens=_count(totals.tokens),
+        cost=", ".join(_sums(totals.costs)),
+    )
+
+
+def _provider_row(each: ProviderTotals, whole: Totals) -> ProviderRow:
+    totals = each.totals
+    return ProviderRow(
+        provider=each.provider,
+        requests=totals.requests,
+        shown=f"{totals.requests:,}",
+        share=spell_share(totals.requests / whole.requests if whole.requests else None),
+        failures=f"{totals.failures:,}",
+        tokens=_count(totals.tokens),
+        cost=", ".join(_sums(totals.costs)),
+    )
+
+
+# --- Charts ---------------------------------------------------------------------------------------------------------
+
+
+def charts(readout: UsageReadout) -> tuple[Chart, ...]:
+    """Requests, and the cost in each currency, one bar an hour or a day."""
+    every = "hour" if readout.period.is_hourly else "day"
+    requests = [bar.totals.requests for bar in readout.bars]
+    drawn = [_chart(f"Requests per {every}", readout, requests, whole=True)]
+    for total in readout.totals.costs:
+        drawn.append(
+            _chart(
+                f"Cost per {every} ({total.currency})",
+                readout,
+                [_amount(bar.totals, total.currency) for bar in readout.bars],
+                whole=False,
+            )
+        )
+    return tuple(drawn)
+
+
+def _amount(totals: Totals, currency: str) -> float | None:
+    """For drawing only: no bar where nothing was priced."""
+    return next((each.nanos / NANOS for each in totals.costs if each.currency == currency), None)
+
+
+def _chart(title: str, readout: UsageReadout, values: Sequence[float | None], *, whole: bool) -> Chart:
+    labels = [_moment(bar.start, readout.period) for bar in readout.bars]
+    known = [(value, label) for value, label in zip(values, labels, strict=True) if value is not None]
+    most, when = max(known, default=(0, ""))
+    peak = f"{most:,.0f}" if whole else f"{most:,.4g}"
+    dataset = {
+        "label": title,
+        "data": list(values),
+        "backgroundColor": _BAR_COLOUR,
+        "hoverBackgroundColor": _BAR_COLOUR,
+        "borderRadius": 3,
+        "maxBarThickness": 28,
+    }
+    ticks = {"color": _TICK_COLOUR, "maxRotation": 0, "autoSkip": True, "maxTicksLimit": 8}
+    options = {
+        "animation": False,
+        "responsive": True,
+        "maintainAspectRatio": False,
+        "plugins": {"legend": {"display": False}},
+        "scales": {
+            "x": {"grid": {"display": False}, "ticks": ticks},
+            "y": {
+                "beginAtZero": True,
+                "border": {"display": False},
+                "ticks": {"color": _TICK_COLOUR, "maxTicksLimit": 5, **({"precision": 0} if whole else {})},
+                "grid": {"drawTicks": False},
+            },
+        },
+    }
+    return Chart(
+        title=title,
+        summary=f"{title}, {len(labels)} bars; the highest is {peak} ({when}). The table below has every figure.",
+        data=json.dumps({"labels": labels, "datasets": [dataset]}),
+        options=json.dumps(options),
+    )
+
+
+# --- Setting up -----------------------------------------------------------------------------------------------------
+
+
+def setup_steps(request: HttpRequest, *, now: datetime) -> tuple[Step, ...]:
+    """The way from nothing to the first call: a query each, and one for applications."""
+    in_service = Q(is_active=True, retired_at=None)
+    keys = AccessKey.objects.filter(revoked_at=None, application__is_active=True, application__retired_at=None)
+    served = LanguageModel.objects.filter(in_service, provider__is_active=True, provider__retired_at=None)
+    has_application = (
+        request.user.has_perm("governance.add_accesskey") and Application.objects.filter(in_service).exists()
+    )
+    found: list[tuple[str, str, bool, str, str]] = [
+        (
+            "Connect a provider",
+            "Where models run, and the key that opens it.",
+            Provider.objects.filter(in_service).exists(),
+            "routing.provider",
+            "Add a provider",
+        ),
+        (
+            "Add a model",
+            "One that the provider serves, what it can do and what it costs.",
+            served.exists(),
+            "routing.languagemodel",
+            "Add a model",
+        ),
+        (
+            "Make a configuration",
+            "The name that applications ask for, and how it arrives at a model.",
+            Configuration.objects.filter(in_service).exists(),
+            "routing.configuration",
+            "Make a configuration",
+        ),
+        (
+            "Issue a key",
+            "An application, and a key with which it may call. The key is shown once.",
+            keys.filter(Q(expires_at=None) | Q(expires_at__gt=now)).exists(),
+            "governance.accesskey" if has_application else "governance.application",
+            "Issue a key" if has_application else "Add an application",
+        ),
+        (
+            "Make the first call",
+            "With any client of OpenAI's protocol.",
+            UsageDay.objects.exists(),
+            "",
+            "",
+        ),
+    ]
+    steps: list[Step] = []
+    for title, what, is_done, record, button in found:
+        is_next = not is_done and not any(step.is_next for step in steps)
+        steps.append(Step(title, what, is_done, is_next, _add_page(request.user.has_perm, record), button))
+    return tuple(steps)
+
+
+def _add_page(may: Callable[[str], bool], record: str) -> str:
+    app, _, model = record.partition(".")
+    return reverse(f"admin:{app}_{model}_add") if record and may(f"{app}.add_{model}") else ""
+
+
+def _example(request: HttpRequest) -> str:
+    """A first call to copy, by the name of a configuration that there is."""
+    name = Configuration.objects.filter(is_active=True, retired_at=None).values_list("identifier", flat=True).first()
+    body = json.dumps({"model": name or "CONFIGURATION", "messages": [{"role": "user", "content": "Hello"}]})
+    return (
+        f"curl {request.build_absolute_uri('/v1/chat/completions')} \\\n"
+        '  -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\\n'
+        f"  -d '{body}'"
+    )

@@ -1,0 +1,71 @@
+"""Changes of providers that involve their keys."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db import transaction
+
+from governance.audit.actions import AuditAction, Author
+from governance.changes.records import save_record
+from routing.credentials import is_sealed_by_older, reseal, store_key
+from routing.models import CatalogueVersion, Provider
+from routing.vault import Vault, VaultError
+
+_KEY_COLUMNS = ("sealed_key", "key_hint")
+
+
+def save_provider(
+    provider: Provider,
+    *,
+    author: Author,
+    vault: Vault,
+    key: str | None = None,
+    reason: str = "",
+    only: Sequence[str] | None = None,
+) -> None:
+    """Save a provider. ``key`` is a new key for it, empty to remove the stored one, ``None`` to leave it alone.
+
+    A replaced key is told of even if its last characters, which are all that a revision has of it, are the same.
+    """
+    replaced = bool(key) and provider.sealed_key is not None
+    if key is not None:
+        store_key(provider, key, vault=vault)
+        only = None if only is None else [*only, *_KEY_COLUMNS]
+    action = AuditAction.ROTATED if replaced else None
+    save_record(provider, author=author, reason=reason, only=only, action=action)
+
+
+def reseal_keys(*, author: Author, vault: Vault) -> Iterator[str]:
+    """Seal every key again that an older key of the ring sealed; yields the identifiers of the providers changed.
+
+    Each provider is a transaction of its own, so that it may be interrupted and run again. A key that does not open
+    is left as it is and keeps no other from being sealed again.
+
+    Raises:
+        VaultError: after the last provider, if keys did not open; it names the providers.
+    """
+    broken: list[str] = []
+    keys = Provider.objects.exclude(sealed_key=None).order_by("pk").values_list("pk", "identifier")
+    for pk, identifier in list(keys):
+        try:
+            changed = _reseal(pk, author=author, vault=vault)
+        except VaultError as error:
+            broken.append(f"{identifier} ({error})")
+            continue
+        if changed:
+            yield identifier
+    if broken:
+        raise VaultError(f"these keys do not open and were left as they are: {'; '.join(broken)}")
+
+
+def _reseal(pk: int, *, author: Author, vault: Vault) -> bool:
+    """Seal one provider's key again; tells whether that was needed."""
+    if not is_sealed_by_older(Provider.objects.get(pk=pk), vault=vault):
+        return False
+    with transaction.atomic():
+        CatalogueVersion.bump()  # everybody who changes a provider waits here, so what is read now is the latest
+        provider = Provider.objects.get(pk=pk)
+        if not is_sealed_by_older(provider, vault=vault):
+            return False
+        reseal(provider, vault=vault)
+        save_record(provider, author=author, only=["sealed_key"], action=AuditAction.RESEALED, validate=False)
+    return True

@@ -1,0 +1,144 @@
+"""Each setting does something: what a call through the whole gateway comes to is one thing before a setting is
+flipped, and another thing afterwards. A setting without an effect here fails."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from pytest_django import Settings
+
+from governance.audit.actions import Author, Channel
+from governance.changes.settings import store_setting
+from governance.models import SettingsVersion
+from governance.settings_store.registry import REGISTRY
+from routing.models import Price
+from telemetry.models import Call
+from tests.factories import CallFactory, ConfigurationFactory
+from tests.governance.gateway.conftest import World
+from tests.governance.gateway.harness import question
+
+AUTHOR = Author("a test", Channel.COMMAND)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What to flip a setting to, how to set the scene, and what to look at: before, and after."""
+
+    value: Any
+    before: Any
+    after: Any
+    look: Callable[[World], Any]
+    prepare: Callable[[World], None] = lambda world: None
+
+
+def any_chat(world: World) -> None:
+    ConfigurationFactory(identifier="any-chat", criteria=True)
+
+
+def route(world: World) -> str:
+    """Which route serves. The call is forgotten, so that looking does not move what the next look is decided by."""
+    served: str = world.gateway.chat("any-chat").headers["x-signalbox-route"]
+    world.gateway.flush()
+    Call.objects.filter(requested="any-chat").delete()
+    return served
+
+
+def status(world: World) -> int:
+    return world.gateway.chat().status
+
+
+def status_below_a_ceiling(world: World) -> int:
+    body, headers = question(), {"x-signalbox-max-cost": "0.03"}
+    return world.gateway.request(body, headers=headers).status
+
+
+def status_of_a_large_body(world: World) -> int:
+    return world.gateway.chat(text="parcel " * 1000).status
+
+
+def calls_recorded(world: World) -> int:
+    before = Call.objects.count()
+    assert world.gateway.chat().status == 200
+    world.gateway.flush()
+    return Call.objects.count() - before
+
+
+def make_the_last_one_cheap(world: World) -> None:
+    any_chat(world)
+    price = Price.objects.get(model=world.models[2])
+    price.input_rate, price.cached_input_rate, price.output_rate = 1_000, 100, 4_000
+    price.save()
+
+
+def make_the_last_one_quick(world: World) -> None:
+    any_chat(world)
+    store_setting("routing.policyMode", "balanced", author=AUTHOR)
+    for model in world.models:
+        CallFactory.create_batch(
+            6,
+            started_at=datetime.now(UTC) - timedelta(days=1),
+            served_adapter_type=model.provider.adapter_type,
+            served_model_id=model.model_id,
+            latency_ms=100.0 if model == world.models[2] else 9_000.0,
+        )
+
+
+def declare_something_else(world: World) -> None:
+    for model in world.models:
+        model.capabilities = ["embeddings"]
+        model.save()
+
+
+def leave_the_longest_answer_open(world: World) -> None:
+    for model in world.models:
+        model.max_output = 0  # not known
+        model.save()
+
+
+def cap_the_answers(world: World) -> None:
+    for model in world.models:
+        model.max_output = 100
+        model.save()
+
+
+EFFECTS: dict[str, Effect] = {
+    "routing.policyMode": Effect("economy", "prod-east/fast", "lab/huge", route, make_the_last_one_cheap),
+    "routing.callHistory": Effect(True, "prod-east/fast", "lab/huge", route, make_the_last_one_quick),
+    "routing.operationCapabilityEnforcement": Effect("observe", 400, 200, status, declare_something_else),
+    "routing.currency": Effect("EUR", 200, 400, status_below_a_ceiling, cap_the_answers),
+    "telemetry.enabled": Effect(False, 1, 0, calls_recorded),
+    "gateway.maxBodyBytes": Effect(2048, 200, 413, status_of_a_large_body),
+    "budgets.assumedMaxOutput": Effect(77, 400, 200, status_below_a_ceiling, leave_the_longest_answer_open),
+}
+
+
+def test_every_setting_has_an_effect() -> None:
+    assert set(EFFECTS) == set(REGISTRY)
+
+
+def store(key: str, value: Any, settings: Settings) -> None:
+    store_setting(key, value, author=AUTHOR)
+
+
+def pin(key: str, value: Any, settings: Settings) -> None:
+    """As a restart with the variable would."""
+    settings.SIGNALBOX_SETTINGS = {key: value}
+    with transaction.atomic():
+        SettingsVersion.bump()
+
+
+@pytest.mark.parametrize("flip", [store, pin])
+@pytest.mark.parametrize("key", sorted(REGISTRY))
+def test_flipping_a_setting_changes_what_a_call_comes_to(
+    key: str, flip: Callable[[str, Any, Settings], None], world: World, settings: Settings
+) -> None:
+    effect = EFFECTS[key]
+    effect.prepare(world)
+    world.gateway.refresh()
+    assert effect.look(world) == effect.before
+    flip(key, effect.value, settings)
+    world.gateway.refresh()
+    assert effect.look(world) == effect.after
