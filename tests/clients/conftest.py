@@ -9,7 +9,6 @@ import openai
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from governance.access.keys import issue_key
 from governance.models import Application
 from routing.core.vocabulary import Reach
 from tests.environment import TestDatabase, chosen_database
@@ -20,6 +19,7 @@ from tests.factories import (
     PriceFactory,
     ProviderFactory,
 )
+from tests.keys import issue_key
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governance import decisions
+from governance.changes.settings import clear_setting, store_setting
 from governance.decisions import HEALTH_AGE, HISTORY_AGE, Standing, StandingPoll, lay_out, rule
 from governance.settings_store.registry import CALL_HISTORY, CURRENCY, POLICY_MODE, TELEMETRY
-from governance.settings_store.store import EffectiveSettings, clear_setting, store_setting
+from governance.settings_store.store import EffectiveSettings
 from routing.circuits import FailureStreaks
 from routing.core.catalogue import Catalogue, ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria, override
@@ -30,6 +31,7 @@ from routing.core.vocabulary import Capability, ListedOrder, Operation, Reach, S
 from routing.snapshots import CatalogueSnapshot
 from telemetry.health import read_health
 from telemetry.history import read_history
+from tests.authors import SOMEBODY
 from tests.factories import (
     CallFactory,
     ConfigurationFactory,
@@ -375,9 +377,9 @@ def test_a_standing_stays_while_nothing_changes(poll: StandingPoll, django_asser
     second = in_force(poll, NOW + timedelta(seconds=59))
     assert second is not first
     assert "support-chat" in second.snapshot.configurations
-    store_setting(POLICY_MODE.key, "economy")
+    store_setting(POLICY_MODE.key, "economy", author=SOMEBODY)
     assert in_force(poll, NOW + timedelta(seconds=59)).settings.routing.mode is PolicyMode.ECONOMY
-    clear_setting(POLICY_MODE.key)
+    clear_setting(POLICY_MODE.key, author=SOMEBODY)
     third = in_force(poll, NOW + timedelta(seconds=59))
     assert third.settings.routing.mode is PolicyMode.PROVIDER_PRIORITY
     assert third.remembered == {}
@@ -425,14 +427,14 @@ def test_a_read_that_fails_is_no_figures_and_no_failure(
 def test_without_telemetry_nothing_is_read(poll: StandingPoll, reads: Reads) -> None:
     LanguageModelFactory()
     CallFactory(started_at=NOW - timedelta(minutes=1))
-    store_setting(TELEMETRY.key, False)
+    store_setting(TELEMETRY.key, False, author=SOMEBODY)
     standing = in_force(poll)
     assert (reads.history, reads.health) == ([], 0)
     assert (standing.figures.history, standing.figures.health) == (None, {})
-    store_setting(TELEMETRY.key, True)
+    store_setting(TELEMETRY.key, True, author=SOMEBODY)
     assert in_force(poll).figures.health.keys() == {"fast"}  # at once
     assert (len(reads.history), reads.health) == (1, 1)
-    store_setting(TELEMETRY.key, False)
+    store_setting(TELEMETRY.key, False, author=SOMEBODY)
     assert in_force(poll).figures == Figures(quality={}, failures_in_a_row={})
 
 
@@ -447,10 +449,10 @@ def test_another_currency_is_another_history(poll: StandingPoll, reads: Reads) -
         return history[Operation.CHAT]["fast"].mean_cost
 
     assert cost() is None
-    store_setting(CURRENCY.key, "EUR")
+    store_setting(CURRENCY.key, "EUR", author=SOMEBODY)
     assert cost() == Money(5, "EUR")
     assert reads.history == ["USD", "EUR"]
-    store_setting(CALL_HISTORY.key, True)
+    store_setting(CALL_HISTORY.key, True, author=SOMEBODY)
     assert cost() == Money(5, "EUR")
     assert reads.history == ["USD", "EUR"]  # whether it is used does not matter for reading it
 
@@ -492,7 +494,7 @@ def test_a_price_that_comes_into_force_is_a_new_standing(poll: StandingPoll, rea
 def test_a_look_that_fails_half_way_hides_nothing(poll: StandingPoll, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings have changed, and the catalogue cannot be read at just that moment."""
     first = in_force(poll)
-    store_setting(POLICY_MODE.key, "economy")
+    store_setting(POLICY_MODE.key, "economy", author=SOMEBODY)
     refresh: Callable[[], bool] = poll._catalogue.refresh
 
     def fail() -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.db import InterfaceError
 
-from governance.access.keys import issue_key, revoke_key
 from governance.gateway import service
 from governance.models import AccessKey, Application
 from routing.core.vocabulary import Reach
@@ -21,6 +20,7 @@ from tests.factories import (
 )
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Gateway, LoopThread, Reply, question
+from tests.keys import issue_key, revoke_key
 from tests.servers.fake_provider import FakeProvider
 from tests.servers.web import wait_until
 
@@ -51,7 +51,7 @@ def test_a_key_is_heard_of_and_revoked_within_a_second(polling: Gateway) -> None
     application = Application.objects.get()
     key, secret = issue_key(application=application, name="Another")
     assert seconds_until(polling, 200, key=secret) < 1
-    revoke_key(key, now=datetime.now(UTC))
+    revoke_key(key)
     assert seconds_until(polling, 401, key=secret) < 1
     assert polling.request(question()).status == 200
 
@@ -101,7 +101,7 @@ def test_a_poll_outlives_whatever_goes_wrong_in_it(polling: Gateway, monkeypatch
 
     monkeypatch.setattr(polling.service._directory, "refresh", fail_at_first)
     wait_until(lambda: fails["left"] < 0, seconds=3)
-    revoke_key(AccessKey.objects.get(), now=datetime.now(UTC))
+    revoke_key(AccessKey.objects.get())
     assert seconds_until(polling, 401) < 1
 
 

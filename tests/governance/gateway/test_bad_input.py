@@ -5,10 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
+from governance.changes.settings import store_setting
 from governance.gateway import http
 from governance.settings_store.registry import MAX_BODY_BYTES
-from governance.settings_store.store import store_setting
 from telemetry.models import Call, UsageDay
+from tests.authors import SOMEBODY
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Reply, elapsed, question
 
@@ -204,7 +205,7 @@ def test_paths_that_lead_nowhere(world: World) -> None:
 
 def limit(world: World, size: int) -> None:
     """Set the largest body."""
-    store_setting(MAX_BODY_BYTES.key, size)
+    store_setting(MAX_BODY_BYTES.key, size, author=SOMEBODY)
     world.gateway.refresh()
 
 

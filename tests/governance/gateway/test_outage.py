@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -20,11 +19,11 @@ import psycopg
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from governance.access.keys import issue_key, revoke_key
 from governance.models import AccessKey
 from routing.core.vocabulary import Reach
 from telemetry.models import Call, UsageDay
 from tests.factories import ApplicationFactory, ConfigurationFactory, LanguageModelFactory, ProviderFactory
+from tests.keys import issue_key, revoke_key
 from tests.servers.postgres import OVERRIDE, running_postgres
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web, wait_until
@@ -187,6 +186,6 @@ def test_calls_go_on_while_the_database_is_away(installation: Installation) -> N
 def test_records_are_heard_of_again_afterwards(installation: Installation) -> None:
     assert installation.ask(installation.doomed).status_code == 200
     with installation.web.records():
-        revoke_key(AccessKey.objects.get(name="Doomed"), now=datetime.now(UTC))
+        revoke_key(AccessKey.objects.get(name="Doomed"))
     wait_until(lambda: installation.ask(installation.doomed).status_code == 401, seconds=2)
     assert installation.ask().status_code == 200

@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from governance.access.keys import issue_key
 from governance.gateway import bridge
 from governance.models import Application
 from telemetry.models import Call
@@ -19,6 +18,7 @@ from tests.factories import ConfigurationFactory, LanguageModelFactory, PriceFac
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Gateway
 from tests.governance.gateway.upstream import answers, fails, streams
+from tests.keys import issue_key
 from tests.servers.fake_provider import Pause
 from tests.servers.web import wait_until
 

@@ -13,11 +13,11 @@ from django.apps import apps
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from governance.access.keys import issue_key
+from governance.changes.settings import store_setting
 from governance.settings_store.registry import MAX_BODY_BYTES
-from governance.settings_store.store import store_setting
 from routing.core.vocabulary import Reach
 from telemetry.models import Call
+from tests.authors import SOMEBODY
 from tests.environment import TestDatabase, chosen_database
 from tests.factories import (
     ApplicationFactory,
@@ -26,6 +26,7 @@ from tests.factories import (
     PriceFactory,
     ProviderFactory,
 )
+from tests.keys import issue_key
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web, wait_until
 
@@ -91,7 +92,7 @@ def server(
         web = stack.enter_context(running_web(environ=environ, database_url=database_url, start=False))
         with web.records():
             secret = furnish(simulator)
-            store_setting(MAX_BODY_BYTES.key, LARGEST)
+            store_setting(MAX_BODY_BYTES.key, LARGEST, author=SOMEBODY)
         web.start()
         yield web, secret
 
