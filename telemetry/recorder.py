@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, InternalError, OperationalError, transaction
 
 from telemetry.models import Attempt, Call, DecisionRecord
 from telemetry.records import CallRecord
@@ -27,6 +27,7 @@ BATCH = 200
 """Records written in one transaction at the most."""
 
 _KNOWN_DIGESTS = 2048
+_AWAY = (OperationalError, InterfaceError, InternalError)  # the last: a server that became a read-only standby
 _MAX_INTEGER = 2**31 - 1
 
 
@@ -70,7 +71,8 @@ class Recorder:
         """Write everything that waits; gives the number of records written.
 
         Raises:
-            OperationalError, InterfaceError: the database is away. What was not written still waits.
+            OperationalError, InterfaceError, InternalError: the database is away or read-only. What was not written
+                still waits.
         """
         written = 0
         with self._flushing:
@@ -78,7 +80,7 @@ class Recorder:
                 try:
                     self._write(batch)
                     written += len(batch)
-                except (OperationalError, InterfaceError):
+                except _AWAY:
                     self._put_back(batch)
                     raise
                 except Exception:
@@ -111,7 +113,7 @@ class Recorder:
             try:
                 self._write([waiting])
                 written += 1
-            except (OperationalError, InterfaceError):
+            except _AWAY:
                 self._put_back(batch[index:])
                 raise
             except Exception:
@@ -132,7 +134,7 @@ class Recorder:
                 DecisionRecord.objects.bulk_create(
                     [
                         DecisionRecord(digest=digest, document=json.loads(content))
-                        for digest, content in decisions.items()
+                        for digest, content in sorted(decisions.items())  # two writers never wait crosswise
                     ],
                     ignore_conflicts=True,
                 )

@@ -169,6 +169,7 @@ _SECRETS = (
     re.compile(r"(?<![A-Za-z0-9_+=])(?=[A-Za-z_+=]*[0-9])(?=[0-9_+=]*[A-Za-z])[A-Za-z0-9_+=]{24,}"),
     re.compile(r"(?<!\S)[^\s*]*\*{3,}\S*"),
 )
+_DEEPEST = 4  # messages within messages
 _MASK = "[redacted]"
 
 
@@ -378,10 +379,12 @@ def _read_object(error: object) -> VendorError:
 
 def _words(message: object) -> tuple[str, str]:
     """A vendor's message as text, and the field it is about: validators answer with lists of places."""
+    for _ in range(_DEEPEST):
+        if not isinstance(message, Mapping):
+            break
+        message = message.get("detail", message.get("message"))
     if isinstance(message, str):
         return message, ""
-    if isinstance(message, Mapping):
-        return _words(message.get("detail", message.get("message")))
     if isinstance(message, Sequence) and message and isinstance(message[0], Mapping):
         first: Mapping[str, Any] = message[0]
         place = first.get("loc")

@@ -3,11 +3,13 @@
 import json
 import logging
 import sys
+from typing import Any
 
 import pytest
+from django.conf import settings
 
 from governance.project.http.correlation import correlated
-from governance.project.logs import CorrelationFilter, LineFormatter
+from governance.project.logs import CorrelationFilter, LineFormatter, WithoutQuery
 
 
 def line(message: str, *arguments: object, failed: bool = False) -> str:
@@ -46,3 +48,15 @@ def test_a_traceback_stays_on_the_line() -> None:
     traceback = json.loads(written.partition(" traceback=")[2])
     assert traceback.startswith("Traceback (most recent call last)")
     assert "broken\nin two" in traceback
+
+
+def test_what_is_asked_for_in_a_query_is_in_no_access_log() -> None:
+    arguments = ("127.0.0.1:5", "GET", "/v1/models?key=sb-secret", "1.1", 401)
+    record = logging.LogRecord("uvicorn.access", logging.INFO, "", 1, '%s - "%s %s HTTP/%s" %d', arguments, None)
+    assert WithoutQuery().filter(record)
+    assert record.getMessage() == '127.0.0.1:5 - "GET /v1/models HTTP/1.1" 401'
+
+
+def test_the_access_log_of_the_server_is_filtered() -> None:
+    loggers: dict[str, Any] = settings.LOGGING["loggers"]  # type: ignore[assignment]
+    assert loggers["uvicorn.access"]["filters"] == ["without_query"]

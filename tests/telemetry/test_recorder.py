@@ -5,13 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import InterfaceError, OperationalError, connections
+from django.db import InterfaceError, InternalError, OperationalError, connections
 
 from telemetry import recorder as module
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
@@ -264,11 +265,12 @@ def test_whoever_writes_is_woken_by_every_call() -> None:
 AWAY: list[Callable[[], Exception]] = [
     lambda: OperationalError("the server closed the connection"),
     lambda: InterfaceError("the connection is closed"),
+    lambda: InternalError("cannot execute INSERT in a read-only transaction"),  # a server that became a standby
 ]
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("error", AWAY, ids=["operational", "interface"])
+@pytest.mark.parametrize("error", AWAY, ids=["operational", "interface", "internal"])
 def test_records_wait_while_the_database_is_away(
     monkeypatch: pytest.MonkeyPatch, error: Callable[[], Exception]
 ) -> None:
@@ -515,3 +517,21 @@ def test_the_statement_holds_no_value() -> None:
         ("'; DROP TABLE telemetry_call; --", "%s%d"),
         ('"', "\\"),
     }
+
+
+@pytest.mark.django_db
+def test_decisions_are_written_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two writers with the same decisions in opposite orders would wait for each other crosswise."""
+    written: list[str] = []
+    create = DecisionRecord.objects.bulk_create
+
+    def note(rows: Any, **options: Any) -> Any:
+        written.extend(row.digest for row in rows)
+        return create(rows, **options)
+
+    monkeypatch.setattr(DecisionRecord.objects, "bulk_create", note)
+    recorder = Recorder()
+    for letter in "cab":
+        recorder.append(record(decision=replace(DECISION, digest=letter * 64)))
+    recorder.flush()
+    assert written == ["a" * 64, "b" * 64, "c" * 64]

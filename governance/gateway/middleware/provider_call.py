@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
-from routing.core.calls import Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.pricing import cost, price_at
 from routing.providers.registry import adapter_for
 
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
+MOST_QUIET_BYTES = 1024 * 1024
+"""What a stream may hold before its first generated token: it is kept in memory until then."""
+QUIET = Failure(FailureKind.UNREADABLE, "the answer has no content", code="no_content")
 CANCELLED = Failure(FailureKind.CANCELLED, "the caller hung up")
 
 
@@ -57,12 +60,13 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
 class _Metered:
     """A provider's stream whose usage, cost and end are noted as they pass."""
 
-    __slots__ = ("_attempt", "_context", "_stream")
+    __slots__ = ("_attempt", "_context", "_quiet", "_stream")
 
     def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream) -> None:
         self._context = context
         self._attempt = attempt
         self._stream = stream
+        self._quiet: int | None = 0
 
     def __aiter__(self) -> AsyncIterator[Frame]:
         return self
@@ -81,6 +85,14 @@ class _Metered:
             raise
         if frame.events:
             _observe(self._context, self._attempt, frame.events)
+        if self._quiet is not None:
+            self._quiet += len(frame.raw)
+            if any(isinstance(event, GENERATED) for event in frame.events):
+                self._quiet = None
+            elif self._quiet > MOST_QUIET_BYTES:
+                _end(self._attempt, QUIET)
+                await self._stream.aclose()
+                raise CallFailed(QUIET)
         return frame
 
     async def aclose(self) -> None:

@@ -53,6 +53,8 @@ class _DuplicateKeyError(Exception):
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> None:
     """Keeps nothing: the document was read already, only repetition is looked for."""
+    if len(dict(pairs)) == len(pairs):
+        return
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:

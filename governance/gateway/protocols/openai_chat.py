@@ -29,6 +29,7 @@ from routing.core.money import Money
 
 _STEERING = ("api_base", "api_key", "base_url", "extra_headers")
 _ROLES = {"function": Role.TOOL}  # the legacy spelling
+_LONGEST_NAME = 1000  # more than any record has; a longer one would cost seconds to compare
 _SHAPED = ("json_object", "json_schema")
 
 
@@ -45,6 +46,8 @@ def read_request(body: bytes) -> CallRequest:
     target = document.get("model")
     if not isinstance(target, str) or not target.strip():
         raise _invalid("model", "name a configuration")
+    if len(target) > _LONGEST_NAME:
+        raise _invalid("model", f"a name has at most {_LONGEST_NAME} characters")
     stream = _flag(document, "stream")
     options = document.get("stream_options")
     if options is not None and not isinstance(options, dict):

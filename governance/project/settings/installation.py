@@ -209,7 +209,10 @@ CACHES = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"correlation": {"()": "governance.project.logs.CorrelationFilter"}},
+    "filters": {
+        "correlation": {"()": "governance.project.logs.CorrelationFilter"},
+        "without_query": {"()": "governance.project.logs.WithoutQuery"},
+    },
     "formatters": {"line": {"()": "governance.project.logs.LineFormatter"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["correlation"]},
@@ -226,5 +229,6 @@ LOGGING = {
         "django.server": {"handlers": [], "propagate": True},
         # One line for every request to a provider says nothing that the call's row does not, and costs time.
         "httpx": {"level": "WARNING"},
+        "uvicorn.access": {"handlers": [], "filters": ["without_query"], "propagate": True},
     },
 }

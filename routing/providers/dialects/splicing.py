@@ -4,13 +4,16 @@ Parsing and writing again would change escapes, blanks, numbers and repeated key
 caches have seen before.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
-_BLANK = b" \t\r\n"
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_DECODER: Any = json.JSONDecoder(object_pairs_hook=lambda pairs: None, parse_float=len, strict=False)
+_SCAN = _DECODER.scan_once  # keeps no objects, only says where a value ends
 
 
 def splice(body: bytes, members: Mapping[str, bytes]) -> bytes:
@@ -41,32 +44,20 @@ def splice(body: bytes, members: Mapping[str, bytes]) -> bytes:
 
 
 def members_of(body: bytes) -> Iterator[tuple[str, int, int]]:
-    """The members of the outermost object: key, and where the value begins and ends."""
-    depth = 0
-    key: bytes | None = None
-    value_at: int | None = None
-    for token in _TOKEN.finditer(body):
-        mark = body[token.start()]
-        if mark in b"{[":
-            depth += 1
-        elif depth == 1 and mark in b",}":
-            if key is not None and value_at is not None:
-                begin, end = _trimmed(body, value_at, token.start())
-                yield orjson.loads(key), begin, end
-            key = value_at = None
-            if mark == ord("}"):
-                return
-        elif mark in b"}]":
-            depth -= 1
-        elif depth == 1 and mark == ord(":"):
-            value_at = token.end()
-        elif depth == 1 and mark == ord('"') and value_at is None:
-            key = token.group()
+    """The members of the outermost object: key, and where the value begins and ends.
 
-
-def _trimmed(body: bytes, begin: int, end: int) -> tuple[int, int]:
-    while body[begin] in _BLANK:
-        begin += 1
-    while body[end - 1] in _BLANK:
-        end -= 1
-    return begin, end
+    Values are passed over by the JSON scanner, since a loop over their tokens would hold up everybody else.
+    """
+    text = body.decode()
+    at = _BLANKS.match(text, text.index("{") + 1).end()  # type: ignore[union-attr]
+    seen = offset = 0  # characters, and the bytes they are
+    while text[at] != "}":
+        key, at = _SCAN(text, at)
+        at = _BLANKS.match(text, _BLANKS.match(text, at).end() + 1).end()  # type: ignore[union-attr]
+        begin = offset + len(text[seen:at].encode())
+        _, end = _SCAN(text, at)
+        seen, offset = end, begin + len(text[at:end].encode())
+        yield key, begin, offset
+        at = _BLANKS.match(text, end).end()  # type: ignore[union-attr]
+        if text[at] == ",":
+            at = _BLANKS.match(text, at + 1).end()  # type: ignore[union-attr]

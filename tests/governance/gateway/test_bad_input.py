@@ -154,6 +154,12 @@ def test_a_field_that_is_wrong_is_named(world: World) -> None:
         assert (reply.error["param"], reply.error["code"]) == (field, "invalid_value")
 
 
+def test_a_name_that_no_record_could_have_is_neither_compared_nor_repeated(world: World) -> None:
+    for length in (1001, 100_000):
+        reply = world.gateway.request(orjson.dumps({"model": "a" * length, "messages": [USER]}))
+        assert told(reply, 400) == "model: a name has at most 1000 characters"
+
+
 def test_headers_that_say_nothing_that_can_be_kept(world: World) -> None:
     for name, value in [
         ("x-signalbox-on-device", "yes"),

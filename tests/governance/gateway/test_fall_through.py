@@ -11,6 +11,7 @@ from decimal import Decimal
 import orjson
 import pytest
 
+from governance.gateway.middleware import provider_call
 from routing.core.failures import FailureKind
 from routing.core.vocabulary import ListedOrder
 from routing.models import Configuration, LanguageModel
@@ -169,6 +170,15 @@ def test_a_provider_that_cannot_be_used_does_not_end_the_call(world: World, chan
     call = world.call()
     assert (call.success, call.served_provider, call.requests_sent) == (True, "prod-west", 2)
     assert world.asked == [0, 1, 0]
+
+
+def test_a_stream_without_content_is_not_held_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_call, "MOST_QUIET_BYTES", 10 * len(ROLE))
+    world.script(events(*[ROLE] * 40, end=[Stall()]), streams())
+    reply = world.gateway.chat(stream=True)
+    assert (reply.status, world.asked) == (200, [1, 1, 0])
+    call = world.call()
+    assert (call.success, call.first_failure_kind, call.served_provider) == (True, "unreadable", "prod-west")
 
 
 # --- Which error wins -----------------------------------------------------------------------------------------------

@@ -291,3 +291,9 @@ def test_what_is_logged_of_a_failure_has_no_words(caplog: pytest.LogCaptureFixtu
 def test_the_key_is_in_no_representation() -> None:
     assert KEY not in repr(ENDPOINT)
     assert "value-of-a-header" not in repr(ENDPOINT)
+
+
+def test_an_error_nested_as_deep_as_json_can_be_is_classified() -> None:
+    body = b'{"error":{"message":' + b'{"detail":' * 1010 + b'"x"' + b"}" * 1011 + b"}"
+    assert kind(500, body) is K.TRANSIENT
+    assert kind(400, body) is K.INVALID_REQUEST
