@@ -123,7 +123,17 @@ def _way(start: int, end: int, following: dict[int, list[int]]) -> list[int] | N
     return None
 
 
-class ListedModelInline(TabularInline):
+class PlacesInline(TabularInline):
+    """Rows of a list. A cell of a table has no label of its own, so each field says what it is."""
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None:
+            field.widget.attrs["aria-label"] = f"{self.verbose_name}: {db_field.verbose_name}"
+        return field
+
+
+class ListedModelInline(PlacesInline):
     """The listed models."""
 
     model = ListedModel
@@ -135,7 +145,7 @@ class ListedModelInline(TabularInline):
     verbose_name_plural = "listed models (for a listed selection; lower positions first)"
 
 
-class FallbackInline(TabularInline):
+class FallbackInline(PlacesInline):
     """The fallback chain."""
 
     model = FallbackLink

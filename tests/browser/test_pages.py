@@ -1,0 +1,182 @@
+"""Every page of the admin in a real browser: no violation of WCAG A or AA, light, dark and on a phone; nothing asked of
+another host; no error in the console; and a keyboard that gets everywhere and is seen where it is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.contrib import admin
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Browser, Page
+from pytest_django import DjangoDbBlocker
+
+from governance.demo.seed import seed
+from governance.models import AccessKey
+from routing.models import Configuration, LanguageModel, Provider
+from routing.vault import Vault
+from tests.browser.visitor import Visitor, make_user, visiting
+from tests.governance.admin.test_pages import NOT_ADDED, address
+from tests.servers.web import running_web
+
+pytestmark = pytest.mark.browser
+
+COLOURS = "color-contrast"
+PHONE = 390
+TALL = 3000  # no bar at the lower edge lies over what is judged
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+REGISTERED = {model._meta.label: model for model in admin.site._registry}
+
+
+@dataclass
+class Seeded:
+    """The admin over a demo's records, and the address of every page."""
+
+    visitor: Visitor
+    paths: list[str]
+
+
+@pytest.fixture(scope="module")
+def seeded(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[Seeded]:
+    """A superuser, who has every page an operator has, and those of log-ins besides."""
+    with django_db_blocker.unblock(), running_web() as web:  # a database of its own
+        with web.records():
+            vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
+            seed(now=timezone.now(), simulator="http://127.0.0.1:9", vault=vault, length=timedelta(days=2))
+            make_user("olivia", superuser=True)
+            make_user("oscar", group="operator")
+            paths = list(pages())
+        with visiting(browser, web, "olivia") as visitor:
+            yield Seeded(visitor, paths)
+
+
+def pages() -> Iterator[str]:
+    """The address of every page that there is something on."""
+    yield from (f"{reverse('admin:index')}?period={period}" for period in ("24h", "30d"))
+    yield reverse("admin:password_change")
+    yield reverse("admin:app_list", args=["routing"])
+    for label, model in REGISTERED.items():
+        yield address(label, "changelist")
+        if label not in NOT_ADDED:
+            yield address(label, "add")
+        row = model._default_manager.order_by("-pk").first()
+        if label == "governance.SettingValue":
+            yield address(label, "change", "routing.policyMode")
+            yield address(label, "change", "gateway.maxBodyBytes")
+        elif row is not None:
+            yield address(label, "change", row.pk)
+        if row is not None and label in ("routing.Provider", "auth.User"):
+            yield address(label, "history", row.pk)
+    yield reverse("admin:governance_auditevent_verify")
+    for record, name in (
+        (Provider, "routing_provider_try"),
+        (LanguageModel, "routing_languagemodel_try"),
+        (Configuration, "routing_configuration_try"),
+        (AccessKey, "governance_accesskey_rotate"),
+    ):
+        yield reverse(f"admin:{name}", args=[record._default_manager.order_by("pk")[0].pk])
+
+
+def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
+    """What axe, which `prepare` has put into the page, objects to."""
+    options: dict[str, Any] = {
+        "runOnly": {"type": "rule", "values": [only]} if only else {"type": "tag", "values": WCAG},
+        "rules": {without: {"enabled": False}} if without else {},
+        "resultTypes": ["violations"],
+    }
+    found = page.evaluate("options => axe.run(document, options)", options)
+    return [
+        f"{each['id']} ({len(each['nodes'])}): {each['nodes'][0]['target']} {each['nodes'][0]['html'][:160]}"
+        for each in found["violations"]
+    ]
+
+
+def prepare(page: Page) -> None:
+    """Put axe into the page."""
+    page.evaluate(Axe().axe_script)
+
+
+def test_every_page_is_for_everybody(seeded: Seeded) -> None:
+    """Each page is opened once: looked at in light, in dark, where only colours differ, and on a phone, where they do
+    not."""
+    visitor, found = seeded.visitor, {}
+    assert len(seeded.paths) > 40
+    for path in seeded.paths:
+        visitor.page.set_viewport_size({"width": 1280, "height": TALL})
+        visitor.go(path)
+        prepare(visitor.page)
+        seen = [f"light: {each}" for each in violations(visitor.page)]
+        visitor.page.evaluate("document.documentElement.classList.add('dark')")
+        visitor.page.wait_for_timeout(30)
+        seen += [f"dark: {each}" for each in violations(visitor.page, only=COLOURS)]
+        visitor.page.evaluate("document.documentElement.classList.remove('dark')")
+        visitor.page.set_viewport_size({"width": PHONE, "height": TALL})
+        visitor.page.wait_for_timeout(30)
+        seen += [f"phone: {each}" for each in violations(visitor.page, without=COLOURS)]
+        wide = visitor.page.evaluate("document.documentElement.scrollWidth")
+        seen += [f"phone: the page is {wide} wide"] if wide > PHONE else []
+        if seen:
+            found[path] = seen
+    assert not found, "\n".join(f"{path}\n  " + "\n  ".join(seen) for path, seen in found.items())
+    assert visitor.troubles == []
+
+
+def test_the_log_in_is_for_everybody(seeded: Seeded, browser: Browser) -> None:
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme="light" if scheme == "light" else "dark")
+        page = context.new_page()
+        page.goto(f"{seeded.visitor.url}/admin/login/")
+        prepare(page)
+        assert violations(page) == []
+        context.close()
+
+
+def test_dark_is_what_the_machine_says(seeded: Seeded, browser: Browser) -> None:
+    context = browser.new_context(color_scheme="dark", storage_state=seeded.visitor.page.context.storage_state())
+    page = context.new_page()
+    page.goto(f"{seeded.visitor.url}/admin/")
+    page.wait_for_selector("html.dark")
+    context.close()
+
+
+FOCUS = """() => {
+  const active = document.activeElement;
+  const style = getComputedStyle(active);
+  const box = active.getBoundingClientRect();
+  return {
+    words: active.tagName + ' ' + (active.innerText || active.name || '').slice(0, 40),
+    isVisible: (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none',
+    isThere: box.width > 0 && box.height > 0 && active !== document.body,
+  };
+}"""
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/routing/provider/", "/admin/governance/settingvalue/"])
+def test_a_keyboard_gets_past_the_sidebar(path: str, seeded: Seeded) -> None:
+    page = seeded.visitor.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    seeded.visitor.go(path)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "sb-skip"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#content') !== null"), "the next stop is in the content"
+
+
+@pytest.mark.parametrize("path", ["/admin/", "/admin/routing/provider/", "/admin/governance/application/add/"])
+def test_a_keyboard_is_seen_where_it_is(path: str, seeded: Seeded) -> None:
+    page = seeded.visitor.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    seeded.visitor.go(path)
+    unseen = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(FOCUS)
+        if stop["isThere"] and not stop["isVisible"]:
+            unseen.append(stop["words"])
+    assert unseen == []
