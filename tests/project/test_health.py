@@ -2,7 +2,7 @@
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError, connection, connections
+from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import AsyncClient, Client
 from pytest_django import Settings
@@ -34,11 +34,12 @@ def test_a_pending_migration_is_named_as_the_reason(client: Client) -> None:
     }
 
 
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 def test_a_database_that_is_away_is_named_as_the_reason_without_details(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
     def refuse() -> None:
-        raise OperationalError("connection to db.internal as clerk refused")
+        raise error("connection to db.internal as clerk refused")
 
     monkeypatch.setattr(connection, "cursor", refuse)
     response = client.get("/readyz")

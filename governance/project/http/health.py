@@ -17,7 +17,8 @@ from enum import StrEnum
 from typing import cast
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
@@ -52,7 +53,7 @@ def check_readiness() -> Readiness:
             cursor.execute("SELECT 1")
         executor = MigrationExecutor(connection)
         pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError:
+    except DatabaseFault:
         logger.exception("The database cannot be reached")
         return Readiness(
             reason=Unreadiness.DATABASE_UNREACHABLE,
