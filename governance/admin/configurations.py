@@ -16,6 +16,7 @@ from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularIn
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
 from governance.audit.actions import RecordKind
+from governance.changes.rules import chain_complaint, listing_complaint
 from governance.decisions import StandingPoll, lay_out, rule
 from routing.circuits import FailureStreaks
 from routing.core.plan import Plan
@@ -74,8 +75,9 @@ class ListedModelFormSet(InlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        if self.instance.selection == Selection.LISTED and not list(_kept(self, "model")):
-            raise ValidationError("A listed selection reaches for the models it lists: list at least one.")
+        complaint = listing_complaint(self.instance, [form.cleaned_data["model"] for form in _kept(self, "model")])
+        if complaint:
+            raise ValidationError(complaint)
 
 
 class FallbackFormSet(InlineFormSet):
@@ -83,21 +85,10 @@ class FallbackFormSet(InlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        if self.instance.pk is None:
-            return  # nothing can fall back to what does not exist yet
-        following: dict[int, list[int]] = {}
-        names: dict[int, str] = {self.instance.pk: self.instance.identifier}
-        links = FallbackLink.objects.exclude(configuration=self.instance).order_by("position", "pk")
-        for link in links.values_list("configuration_id", "fallback_id", "fallback__identifier"):
-            following.setdefault(link[0], []).append(link[1])
-            names[link[1]] = link[2]
         for form in _kept(self, "fallback"):
-            fallback: Configuration = form.cleaned_data["fallback"]
-            way = None if fallback.pk == self.instance.pk else _way(fallback.pk, self.instance.pk, following)
-            if way is not None:
-                names[fallback.pk] = fallback.identifier
-                circle = " → ".join([self.instance.identifier, *(names[each] for each in way)])
-                form.add_error("fallback", f"This would close a circle: {circle}.")
+            complaint = chain_complaint(self.instance, [form.cleaned_data["fallback"]])
+            if complaint:
+                form.add_error("fallback", complaint)
 
 
 def _kept(formset: InlineFormSet, field: str) -> Iterator[ModelForm]:
@@ -106,21 +97,6 @@ def _kept(formset: InlineFormSet, field: str) -> Iterator[ModelForm]:
         cleaned = getattr(form, "cleaned_data", {})
         if cleaned.get(field) is not None and not cleaned.get("DELETE"):
             yield form
-
-
-def _way(start: int, end: int, following: dict[int, list[int]]) -> list[int] | None:
-    """The steps from one configuration to another along fallbacks, both included; ``None`` if there is no way."""
-    ways = [[start]]
-    seen = {start}
-    while ways:
-        way = ways.pop()
-        if way[-1] == end:
-            return way
-        for step in following.get(way[-1], []):
-            if step not in seen:
-                seen.add(step)
-                ways.append([*way, step])
-    return None
 
 
 class PlacesInline(TabularInline):

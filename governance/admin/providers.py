@@ -17,6 +17,7 @@ from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, 
 from governance.admin.trials import refusal_of
 from governance.audit.actions import RecordKind
 from governance.changes.providers import save_provider
+from governance.changes.rules import LONGEST_KEY, check_provider_key
 from governance.gateway.trial import list_models
 from routing.core.failures import CallFailed
 from routing.models import Provider
@@ -36,7 +37,7 @@ class ProviderForm(RecordForm):
     api_key = forms.CharField(
         label="Key",
         required=False,
-        max_length=4000,
+        max_length=LONGEST_KEY,
         widget=PasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text="Stored encrypted and never shown again. Left empty, a stored key stays as it is.",
     )
@@ -62,17 +63,16 @@ class ProviderForm(RecordForm):
 
     def clean_api_key(self) -> str:
         key: str = self.cleaned_data["api_key"]
-        if not key.isascii() or not key.isprintable() or " " in key:
-            raise ValidationError("A key has letters, digits and punctuation only: no blanks, no line ends.")
+        try:
+            check_provider_key(key)
+        except ValidationError as refused:
+            raise ValidationError(refused.messages) from None
         return key
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if cleaned.get("api_key") and cleaned.get("remove_key"):
             self.add_error("remove_key", "Either enter a new key or remove the stored one.")
-        kind = ADAPTER_TYPES.get(cleaned.get("adapter_type", ""))
-        if kind is not None and not kind.base_url and "base_url" in cleaned and not cleaned["base_url"]:
-            self.add_error("base_url", f"{kind.label} has no address of its own: enter the base URL.")
         return cleaned
 
 

@@ -23,6 +23,7 @@ from governance.admin.differences import entry_row
 from governance.admin.generic import ModelAdmin, ModelForm, Paginator, TextWidget
 from governance.audit.actions import Author, Channel, RecordKind
 from governance.changes.records import bring_back, retire, save_record, switch
+from governance.changes.rules import check_record
 from governance.models import AuditEvent
 from routing.models import NamedRecord
 
@@ -67,6 +68,16 @@ class RecordForm(ModelForm):
         widget=TextWidget(attrs={"autocomplete": "off"}),
         help_text="Why, for whoever reads the audit trail later. May stay empty.",
     )
+
+    def _post_clean(self) -> None:
+        """With what the change would refuse, said beside its field before the change is made."""
+        super()._post_clean()  # type: ignore[misc]  # Django's own hook, which its stubs leave out
+        try:
+            check_record(self.instance)
+        except ValidationError as refused:
+            for field, words in refused.message_dict.items():
+                if field not in self.errors:
+                    self.add_error(field if field in self.fields else None, words)
 
 
 def author_of(request: HttpRequest) -> Author:

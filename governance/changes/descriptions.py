@@ -4,6 +4,8 @@ One function for each kind, from the record's primary key; they read what is sto
 change did and not what somebody meant it to do.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -25,6 +27,12 @@ _NOT_TOLD = frozenset({"id", "uuid", "created_at", "updated_at", "secret_digest"
 def describe(kind: RecordKind, pk: Any) -> Document | None:
     """The stored record as a document; ``None`` if there is none."""
     return _DESCRIPTIONS[kind](pk)
+
+
+def version_of(document: Document | None) -> str:
+    """A word for the state of a record, another one for another state: what a change can be tied to."""
+    spelled = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(spelled.encode()).hexdigest()[:20]
 
 
 def _provider(pk: Any) -> Document | None:

@@ -15,11 +15,16 @@ from django.db.models import Max
 
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.audit.trail import append
-from governance.changes.descriptions import Document, describe
+from governance.changes.descriptions import Document, describe, version_of
+from governance.changes.rules import check_parts, check_record
 from governance.models import AccessVersion, Revision, SettingsVersion
 from routing.models import CatalogueVersion, VersionedRecord
 
 _DOCUMENTS = ("before", "after")
+
+
+class RecordMovedOn(Exception):
+    """A change was meant for a version of the record that is not the stored one any more; nothing was saved."""
 
 
 def begin() -> None:
@@ -40,6 +45,7 @@ def change(
     only: Sequence[str] | None = None,
     action: AuditAction | None = None,
     validate: bool = True,
+    expected: str | None = None,
 ) -> Revision | None:
     """Save a record with its parts; gives the revision, or ``None`` if nothing differed, and then nothing is written.
 
@@ -55,15 +61,21 @@ def change(
         action: what to call it, said even if nothing differed; created or changed if not said.
         validate: whether the record's fields are validated. Not where only its state is set: a record with a field
             that is wrong must be possible to switch off.
+        expected: the version (:func:`~governance.changes.descriptions.version_of`) that the change is meant for; any
+            if not said.
 
     Raises:
         ValidationError: a field is wrong; nothing was saved.
+        RecordMovedOn: the stored record has another version than ``expected``.
     """
     with transaction.atomic():
         record.counter.bump()  # whoever changes such a record waits here, so what is read now is the latest
         before = None if record._state.adding else describe(kind, record.pk)
+        _compare(before, expected, name)
         if validate:
             record.full_clean()
+            check_record(record)
+            check_parts(record, saved=save, removed=remove)
         record.save(update_fields=None if only is None or before is None else list(only))
         for part in remove:
             part.delete()
@@ -87,11 +99,17 @@ def remove(
     author: Author,
     reason: str = "",
     action: AuditAction = AuditAction.REMOVED,
+    expected: str | None = None,
 ) -> Revision:
-    """Take a record away that no other row names; what it was stays in the revision."""
+    """Take a record away that no other row names; what it was stays in the revision.
+
+    Raises:
+        RecordMovedOn: the stored record has another version than ``expected``.
+    """
     with transaction.atomic():
         record.counter.bump()
         before = describe(kind, record.pk)
+        _compare(before, expected, name)
         record.delete()
         return keep(kind=kind, name=name, before=before, after=None, action=action, author=author, reason=reason)
 
@@ -130,6 +148,11 @@ def keep(
     revision.save()
     append(action=action, kind=kind, record=name, author=author, reason=reason, revision=revision)
     return revision
+
+
+def _compare(before: Document | None, expected: str | None, name: str) -> None:
+    if expected is not None and version_of(before) != expected:
+        raise RecordMovedOn(f"{name} was changed by somebody else meanwhile")
 
 
 def _belong(part: models.Model, record: models.Model) -> None:

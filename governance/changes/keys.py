@@ -22,11 +22,13 @@ def issue_key(key: AccessKey, *, author: Author, reason: str = "") -> str:
     return secret
 
 
-def save_key(key: AccessKey, *, author: Author, only: Sequence[str], reason: str = "") -> None:
+def save_key(
+    key: AccessKey, *, author: Author, only: Sequence[str], reason: str = "", expected: str | None = None
+) -> None:
     """Change what a key allows or when it expires."""
     if key.revoked_at is not None:
         raise ValidationError(f"The key {key.name} is revoked and cannot be changed; issue another.")
-    _change(key, author=author, reason=reason, only=only)
+    _change(key, author=author, reason=reason, only=only, expected=expected)
 
 
 def rotate_key(
@@ -43,7 +45,9 @@ def rotate_key(
         raise ValidationError(f"The key {key.name} has expired, and so would its successor; issue another.")
     successor = AccessKey(**{name: getattr(key, name) for name in _COPIED}, expires_at=key.expires_at)
     with transaction.atomic():
-        secret = issue_key(successor, author=author, reason=reason)
+        secret = give_secret(successor)
+        # Not validated: it allows what the old one did, also what was retired since.
+        _change(successor, author=author, reason=reason, action=AuditAction.ISSUED, validate=False)
         if grace <= timedelta(0):
             key.revoked_at = now
         else:
@@ -70,6 +74,7 @@ def _change(
     only: Sequence[str] | None = None,
     action: AuditAction | None = None,
     validate: bool = True,
+    expected: str | None = None,
 ) -> None:
     change(
         kind=RecordKind.KEY,
@@ -80,6 +85,7 @@ def _change(
         only=only,
         action=action,
         validate=validate,
+        expected=expected,
     )
 
 

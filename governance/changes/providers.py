@@ -6,6 +6,7 @@ from django.db import transaction
 
 from governance.audit.actions import AuditAction, Author
 from governance.changes.records import save_record
+from governance.changes.rules import check_provider_key
 from routing.credentials import is_sealed_by_older, reseal, store_key
 from routing.models import CatalogueVersion, Provider
 from routing.vault import Vault, VaultError
@@ -21,17 +22,19 @@ def save_provider(
     key: str | None = None,
     reason: str = "",
     only: Sequence[str] | None = None,
+    expected: str | None = None,
 ) -> None:
     """Save a provider. ``key`` is a new key for it, empty to remove the stored one, ``None`` to leave it alone.
 
     A replaced key is told of even if its last characters, which are all that a revision has of it, are the same.
     """
+    check_provider_key(key or "")
     replaced = bool(key) and provider.sealed_key is not None
     if key is not None:
         store_key(provider, key, vault=vault)
         only = None if only is None else [*only, *_KEY_COLUMNS]
     action = AuditAction.ROTATED if replaced else None
-    save_record(provider, author=author, reason=reason, only=only, action=action)
+    save_record(provider, author=author, reason=reason, only=only, action=action, expected=expected)
 
 
 def reseal_keys(*, author: Author, vault: Vault) -> Iterator[str]:

@@ -32,6 +32,7 @@ def save_record(
     only: Sequence[str] | None = None,
     action: AuditAction | None = None,
     validate: bool = True,
+    expected: str | None = None,
 ) -> None:
     """Save a record with the parts that belong to it; see :func:`governance.changes.door.change`."""
     columns = None if only is None else [*only, "updated_at"]
@@ -46,6 +47,7 @@ def save_record(
         only=columns,
         action=action,
         validate=validate,
+        expected=expected,
     )
 
 
@@ -74,7 +76,12 @@ def bring_back(record: NamedRecord, *, author: Author, reason: str = "") -> None
 
 
 def save_evaluation(
-    result: EvaluationResult, *, author: Author, reason: str = "", only: Sequence[str] | None = None
+    result: EvaluationResult,
+    *,
+    author: Author,
+    reason: str = "",
+    only: Sequence[str] | None = None,
+    expected: str | None = None,
 ) -> None:
     """Save a result of a golden set."""
     change(
@@ -84,6 +91,7 @@ def save_evaluation(
         author=author,
         reason=reason,
         only=only,
+        expected=expected,
     )
 
 

@@ -10,18 +10,21 @@ from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.sources import check_changeable, check_storable
 
 
-def store_setting(key: str, value: Any, *, author: Author, reason: str = "") -> None:
+def store_setting(key: str, value: Any, *, author: Author, reason: str = "", expected: str | None = None) -> None:
     """Store a value, in force from half a second later on.
 
     Raises:
         ValidationError: there is no such setting, the environment pins it, or it does not accept the value.
+        RecordMovedOn: the stored value has another version than ``expected``.
     """
     check_storable(key, value)
     with transaction.atomic():
         SettingsVersion.bump()  # before the row is looked for, since somebody else may be storing it
         row = SettingValue.objects.filter(key=key).first() or SettingValue(key=key)
         row.value = value
-        revision = change(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason)
+        revision = change(
+            kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason, expected=expected
+        )
         if revision is None:
             transaction.set_rollback(True)
 

@@ -12,7 +12,13 @@ from governance.access.keys import digest_of
 from governance.changes.keys import issue_key, revoke_key
 from governance.models import AccessKey, AccessVersion
 from tests.authors import SOMEBODY
-from tests.factories import AccessKeyFactory, ApplicationFactory, IssuedKey
+from tests.factories import (
+    AccessKeyFactory,
+    ApplicationFactory,
+    ConfigurationFactory,
+    IssuedKey,
+    LanguageModelFactory,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +53,9 @@ def test_only_the_digest_and_the_beginning_are_kept() -> None:
 
 @pytest.mark.parametrize("allowed", [None, [], ["support-chat"], ["b", "a"]])
 def test_all_none_and_some_are_told_apart_in_the_row(allowed: list[str] | None) -> None:
+    for identifier in allowed or []:
+        ConfigurationFactory.create(identifier=identifier)
+        LanguageModelFactory.create(identifier=identifier)
     record = AccessKey(
         application=ApplicationFactory.create(), name="Robot", allowed_configurations=allowed, allowed_models=allowed
     )

@@ -1,0 +1,209 @@
+"""What a change must keep beyond the fields of one record: that what it names is there, in service, and no circle.
+
+The door asks :func:`check_record` and :func:`check_parts` inside the transaction of the change, so that every surface
+is held to the same. A form asks the same functions before, to say what is wrong beside the field.
+
+A name that is stored already is never a mistake of the change at hand: a record whose provider was retired last year
+can still be given another price.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from governance.models import AccessKey
+from routing.core.vocabulary import Selection
+from routing.models import Configuration, FallbackLink, LanguageModel, ListedModel, NamedRecord, Provider
+from routing.providers.registry import ADAPTER_TYPES
+
+LONGEST_KEY = 4000
+"""Characters of a provider's key."""
+
+
+def check_record(record: models.Model) -> None:
+    """Refuse a record whose own columns name what cannot be named.
+
+    Raises:
+        ValidationError: by field, each with what to do.
+    """
+    rule = _RULES.get(type(record))
+    if rule is not None:
+        complaints = {field: words for field, words in rule(record).items() if words}
+        if complaints:
+            raise ValidationError(complaints)
+
+
+def check_parts(record: models.Model, *, saved: Sequence[models.Model], removed: Sequence[models.Model]) -> None:
+    """Refuse parts that do not go together with the record: places in its list, links of its chain.
+
+    Raises:
+        ValidationError: under ``listed_models`` or ``fallbacks``.
+    """
+    if not isinstance(record, Configuration):
+        return
+    places = _kept(ListedModel, record, saved=saved, removed=removed)
+    links = _kept(FallbackLink, record, saved=saved, removed=removed)
+    complaints = {
+        "listed_models": listing_complaint(record, [place.model for place in places if place.model_id is not None]),
+        "fallbacks": chain_complaint(record, [link.fallback for link in links if link.fallback_id is not None]),
+    }
+    wrong = {field: words for field, words in complaints.items() if words}
+    if wrong:
+        raise ValidationError(wrong)
+
+
+def listing_complaint(configuration: Configuration, models: Sequence[LanguageModel]) -> str:
+    """Why a configuration cannot list these models; empty if it can."""
+    if configuration.selection == Selection.LISTED and not models:
+        return "A listed selection reaches for the models it lists: list at least one."
+    return _out_of_service(models, _listed(configuration))
+
+
+def chain_complaint(configuration: Configuration, fallbacks: Sequence[Configuration]) -> str:
+    """Why a configuration cannot fall back to these; empty if it can. All chains together have no circle."""
+    complaint = _out_of_service(fallbacks, _followed(configuration))
+    if complaint or configuration._state.adding:  # nothing can fall back to what does not exist yet
+        return complaint
+    following: dict[int, list[int]] = {}
+    names = {configuration.pk: configuration.identifier}
+    links = FallbackLink.objects.exclude(configuration=configuration).order_by("position", "pk")
+    for at, to, identifier in links.values_list("configuration_id", "fallback_id", "fallback__identifier"):
+        following.setdefault(at, []).append(to)
+        names[to] = identifier
+    for fallback in fallbacks:
+        names[fallback.pk] = fallback.identifier
+        way = None if fallback.pk == configuration.pk else _way(fallback.pk, configuration.pk, following)
+        if way is not None:
+            circle = " → ".join([configuration.identifier, *(names[each] for each in way)])
+            return f"This would close a circle: {circle}."
+    return ""
+
+
+def check_provider_key(key: str) -> None:
+    """Refuse a key that no header could carry.
+
+    Raises:
+        ValidationError: under ``key``; nothing of the key is repeated.
+    """
+    if len(key) > LONGEST_KEY:
+        raise ValidationError({"key": f"A key has at most {LONGEST_KEY} characters."})
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ValidationError({"key": "A key has letters, digits and punctuation only: no blanks, no line ends."})
+
+
+Complaints = dict[str, str]
+
+
+def _provider(provider: Provider) -> Complaints:
+    kind = ADAPTER_TYPES.get(provider.adapter_type)
+    if kind is None:
+        known = provider.adapter_type == _stored(provider, "adapter_type")
+        return {"adapter_type": "" if known else f"Choose one of {', '.join(sorted(ADAPTER_TYPES))}."}
+    needs_address = not kind.base_url and not provider.base_url
+    return {"base_url": f"{kind.label} has no address of its own: enter the base URL." if needs_address else ""}
+
+
+def _model(model: LanguageModel) -> Complaints:
+    return {"provider": _target(model, "provider")}
+
+
+def _configuration(configuration: Configuration) -> Complaints:
+    types = configuration.adapter_types
+    unknown = [each for each in types if each not in ADAPTER_TYPES] if isinstance(types, list) else []
+    if unknown:
+        unknown = [each for each in unknown if each not in (_stored(configuration, "adapter_types") or [])]
+    known = ", ".join(sorted(ADAPTER_TYPES))
+    return {
+        "fixed_model": _target(configuration, "fixed_model"),
+        "adapter_types": f"There is no {', '.join(map(str, unknown))}; choose among {known}." if unknown else "",
+    }
+
+
+def _key(key: AccessKey) -> Complaints:
+    return {
+        "application": _target(key, "application"),
+        "allowed_configurations": _names(key, "allowed_configurations", Configuration),
+        "allowed_models": _names(key, "allowed_models", LanguageModel),
+    }
+
+
+_RULES: Mapping[type[models.Model], Callable[[Any], Complaints]] = MappingProxyType(
+    {Provider: _provider, LanguageModel: _model, Configuration: _configuration, AccessKey: _key}
+)
+
+
+def _target(record: models.Model, field: str) -> str:
+    """Why a record cannot name another: it is retired, and was not named before."""
+    if getattr(record, f"{field}_id") is None:  # whether it may be empty is the column's business
+        return ""
+    target: NamedRecord = getattr(record, field)
+    if target.retired_at is None or _stored(record, field) == target.pk:
+        return ""
+    return f"{target.identifier} is retired; bring it back first, or choose another."
+
+
+def _names(key: AccessKey, field: str, records: type[NamedRecord]) -> str:
+    """Why a key cannot be limited to these identifiers."""
+    listed = getattr(key, field)
+    if listed is None:
+        return ""
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        return "Give a list of identifiers, or none for all."
+    there = set(
+        records._default_manager.filter(identifier__in=listed, retired_at=None).values_list("identifier", flat=True)
+    )
+    unknown = [each for each in listed if each not in there]
+    if unknown:
+        unknown = [each for each in unknown if each not in (_stored(key, field) or [])]
+    return f"There is no {', '.join(unknown)}, or it is retired." if unknown else ""
+
+
+def _stored(record: models.Model, field: str) -> Any:
+    """What is stored in a column; ``None`` of a record that is not stored yet."""
+    if record._state.adding:
+        return None
+    return type(record)._base_manager.filter(pk=record.pk).values_list(field, flat=True).first()
+
+
+def _kept(kind: type[Any], record: Configuration, *, saved: Iterable[Any], removed: Iterable[Any]) -> list[Any]:
+    """The parts of one kind that a record has after the change."""
+    changed = [part for part in saved if isinstance(part, kind)]
+    gone = {part.pk for part in (*removed, *changed) if isinstance(part, kind)}
+    target = "model" if kind is ListedModel else "fallback"
+    rows = [] if record._state.adding else kind._default_manager.filter(configuration=record).select_related(target)
+    return [*(row for row in rows if row.pk not in gone), *changed]
+
+
+def _listed(configuration: Configuration) -> set[int]:
+    if configuration._state.adding:
+        return set()
+    return set(ListedModel.objects.filter(configuration=configuration).values_list("model_id", flat=True))
+
+
+def _followed(configuration: Configuration) -> set[int]:
+    if configuration._state.adding:
+        return set()
+    return set(FallbackLink.objects.filter(configuration=configuration).values_list("fallback_id", flat=True))
+
+
+def _out_of_service(records: Iterable[NamedRecord], stored: set[int]) -> str:
+    retired = [each.identifier for each in records if each.retired_at is not None and each.pk not in stored]
+    return f"{', '.join(retired)}: retired; bring it back first, or choose another." if retired else ""
+
+
+def _way(start: int, end: int, following: Mapping[int, Sequence[int]]) -> list[int] | None:
+    """The steps from one configuration to another along fallbacks, both included; ``None`` if there is no way."""
+    ways = [[start]]
+    seen = {start}
+    while ways:
+        way = ways.pop()
+        if way[-1] == end:
+            return way
+        for step in following.get(way[-1], []):
+            if step not in seen:
+                seen.add(step)
+                ways.append([*way, step])
+    return None
