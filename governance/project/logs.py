@@ -1,51 +1,72 @@
-"""How a log line looks: one line, `name=value` pairs, the message last, on standard error.
+"""How a log line looks, and what it carries: one event a line, on standard error.
 
-Values that hold white space, quotes or control characters are written as JSON strings, so that nothing a
-caller sends can begin a line of its own. Logs carry identifiers and counts, never a prompt, an answer or a
-key.
+For people (the default) `name=value` pairs, the message last; for programs one JSON object. Values that hold white
+space, quotes or control characters are written as JSON strings in either, so that nothing a caller sends can begin a
+line of its own.
+
+Beside the message a line says what it belongs to (`governance.trace`), and whatever of `FIGURES` its writer handed
+over as `extra`. Logs carry identifiers and counts, never a prompt, an answer or a key.
 """
 
 import json
 import logging
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from governance.project.http.correlation import current_correlation
+from governance.trace import Mark, marks
 
+FIGURES = ("status", "milliseconds")
+"""What a line may say in numbers."""
+
+_ANSWERED_BY_THE_GATEWAY = "/v1/"
 _PLAIN = re.compile(r"[!#-<>-~]+")  # printable ASCII but for space, quotes and the equals sign
 
 
-class CorrelationFilter(logging.Filter):
-    """Lets everything through, with the correlation id of the request being answered on the record."""
+class TraceFilter(logging.Filter):
+    """Lets everything through, with what is known of the request or task on the record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.correlation = current_correlation()
+        record.trace = dict(marks())
         return True
 
 
-class WithoutQuery(logging.Filter):
-    """Cuts the query off the paths of uvicorn's access log: callers put keys into it, though none is read there."""
+class ServerAccess(logging.Filter):
+    """What is left of uvicorn's access log: no calls, of which the gateway says more itself, and no queries, into which
+    callers put keys though none is read there."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple) and len(record.args) == 5:
             client, method, path, *rest = record.args
             record.args = (client, method, str(path).partition("?")[0], *rest)
+            return not str(path).startswith(_ANSWERED_BY_THE_GATEWAY)
         return True
 
 
 class LineFormatter(logging.Formatter):
-    """`time=… level=… logger=… correlation=… message=…`, and `traceback=…` where there is one."""
+    """`time=… level=… logger=… correlation=… … message=…`, and `traceback=…` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        pairs = {
-            "time": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname,
-            "logger": record.name,
-            "correlation": getattr(record, "correlation", None),
-            "message": record.getMessage(),
-            "traceback": self.formatException(record.exc_info) if record.exc_info else None,
-        }
-        return " ".join(f"{name}={_quoted(value)}" for name, value in pairs.items() if value is not None)
+        return " ".join(f"{name}={_quoted(str(value))}" for name, value in self.pairs(record))
+
+    def pairs(self, record: logging.LogRecord) -> Iterator[tuple[str, str | int | float]]:
+        """What the line says, in order."""
+        yield "time", datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds")
+        yield "level", record.levelname
+        yield "logger", record.name
+        trace = getattr(record, "trace", {})
+        yield from ((mark.value, trace[mark]) for mark in Mark if trace.get(mark))
+        yield from ((name, getattr(record, name)) for name in FIGURES if getattr(record, name, None) is not None)
+        yield "message", record.getMessage()
+        if record.exc_info:
+            yield "traceback", self.formatException(record.exc_info)
+
+
+class JsonFormatter(LineFormatter):
+    """The same as one JSON object a line, in ASCII; figures are numbers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(dict(self.pairs(record)))
 
 
 def _quoted(value: str) -> str:

@@ -42,7 +42,7 @@ def run_python(*arguments: str, environ: Mapping[str, str]) -> subprocess.Comple
 
 
 @contextmanager
-def running_web_process(*, environ: Mapping[str, str], log: Path) -> Iterator[str]:
+def running_web_process(*, environ: Mapping[str, str], log: Path, log_level: str = "warning") -> Iterator[str]:
     """The base URL of a uvicorn process that answers."""
     port = find_free_port()
     arguments = [
@@ -52,7 +52,7 @@ def running_web_process(*, environ: Mapping[str, str], log: Path) -> Iterator[st
         "--port",
         str(port),
         "--log-level",
-        "warning",
+        log_level,
     ]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from governance.decisions import lay_out, rule
 from governance.gateway.context import Answer, CallContext, Proceed
 from governance.gateway.errors import MODEL_NOT_FOUND
+from governance.trace import note
 from routing.core.configuration import ConfigurationSpec, override
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.plan import final_failure
@@ -18,6 +19,7 @@ _NAMES_SHOWN = 20
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Decide; a call that nobody may serve ends here."""
     configuration = _configuration(context)
+    note(configuration=configuration.identifier)
     standing, notes = context.standing, context.notes
     notes.ruling = rule(
         standing,

@@ -6,14 +6,18 @@ The price is that of the model that serves, in force when the call began.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from governance.trace import note
 from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.pricing import cost, price_at
+from routing.providers.base import Endpoint
 from routing.providers.registry import adapter_for
 
+REQUEST_ID_HEADER = "x-client-request-id"
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
 MOST_QUIET_BYTES = 1024 * 1024
 """What a stream may hold before its first generated token: it is kept in memory until then."""
@@ -28,9 +32,13 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         raise RuntimeError("provider_call runs behind fall_through")
     attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic())
     notes.attempts.append(attempt)
+    note(provider=step.model.provider.identifier, model=step.model.identifier)
     notes.failure = None  # whatever an attempt before this one left
     try:
-        endpoint = context.services.endpoint_of(context.standing, step.model.provider.identifier)
+        endpoint = _with_request_id(
+            context.services.endpoint_of(context.standing, step.model.provider.identifier),
+            request_id=f"{context.call_id}-{len(notes.attempts)}",
+        )
         adapter = adapter_for(endpoint.adapter_type)
         if context.request.stream:
             stream = await adapter.open_stream(
@@ -55,6 +63,17 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     _observe(context, attempt, reply.events)
     _end(attempt, notes.failure)
     return reply
+
+
+def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:
+    """The endpoint as this one request needs it: naming itself, so that a vendor's logs can be searched for it.
+
+    It is the call's id and the number of the request, and never the id that the caller sent: what a caller wrote there
+    is none of the provider's business.
+    """
+    if any(name.lower() == REQUEST_ID_HEADER for name, _ in endpoint.headers):
+        return endpoint
+    return replace(endpoint, headers=(*endpoint.headers, (REQUEST_ID_HEADER, request_id)))
 
 
 class _Metered:

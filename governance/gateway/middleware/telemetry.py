@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from governance.trace import note
 from routing.core.calls import CallReply, Coverage, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.requirements import complexity
@@ -29,6 +30,7 @@ HUNG_UP = Failure(FailureKind.CANCELLED, "the caller hung up")
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Time the call and record it."""
+    note(call=str(context.call_id), application=context.caller.application)
     try:
         answer = await proceed(context)
     except CallFailed as failed:

@@ -1,13 +1,13 @@
 """The correlation id: one word that ties together an answer, its log lines and the logs of whoever asked.
 
 A caller's own `X-Request-ID` is kept if it looks like an id; anything else is replaced, since it will be
-written into logs. The answer carries it back.
+written into logs. The answer carries it back. It begins the trace of the request (`governance.trace`), and travels
+with the tasks that the request sends.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import cast
 from uuid import uuid4
 
@@ -16,12 +16,13 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
+from governance.trace import Mark, marks, traced
+
 HEADER = "X-Request-ID"
 META_KEY = "signalbox.correlation"
 """Where a view that may not import this module finds the id: no header of a caller can end up there."""
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_correlation: ContextVar[str | None] = ContextVar("correlation", default=None)
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
@@ -29,7 +30,7 @@ AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
 def current_correlation() -> str | None:
     """The id of the request being answered, or `None` outside of one."""
-    return _correlation.get()
+    return marks().get(Mark.CORRELATION)
 
 
 def choose_correlation(*, offered: str | None) -> str:
@@ -40,14 +41,11 @@ def choose_correlation(*, offered: str | None) -> str:
 
 
 @contextmanager
-def correlated(*, offered: str | None) -> Iterator[str]:
-    """Everything inside the block carries one id, which is handed in."""
+def correlated(*, offered: str | None, **known: str) -> Iterator[str]:
+    """A trace for the block under one id, which is handed in; `known` are further marks of it."""
     correlation = choose_correlation(offered=offered)
-    token = _correlation.set(correlation)
-    try:
+    with traced(correlation=correlation, **known):
         yield correlation
-    finally:
-        _correlation.reset(token)
 
 
 @sync_and_async_middleware

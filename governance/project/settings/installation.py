@@ -210,12 +210,19 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "correlation": {"()": "governance.project.logs.CorrelationFilter"},
-        "without_query": {"()": "governance.project.logs.WithoutQuery"},
+        "trace": {"()": "governance.project.logs.TraceFilter"},
+        "server_access": {"()": "governance.project.logs.ServerAccess"},
     },
-    "formatters": {"line": {"()": "governance.project.logs.LineFormatter"}},
+    "formatters": {
+        "text": {"()": "governance.project.logs.LineFormatter"},
+        "json": {"()": "governance.project.logs.JsonFormatter"},
+    },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["correlation"]},
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": env.envchoice("SIGNALBOX_LOG_FORMAT", default="text", choices=("text", "json")),
+            "filters": ["trace"],
+        },
     },
     "root": {
         "handlers": ["stderr"],
@@ -229,6 +236,8 @@ LOGGING = {
         "django.server": {"handlers": [], "propagate": True},
         # One line for every request to a provider says nothing that the call's row does not, and costs time.
         "httpx": {"level": "WARNING"},
-        "uvicorn.access": {"handlers": [], "filters": ["without_query"], "propagate": True},
+        # The server has configured its own by now; its lines shall look like all the others.
+        "uvicorn": {"handlers": [], "propagate": True},
+        "uvicorn.access": {"handlers": [], "filters": ["server_access"], "propagate": True},
     },
 }

@@ -1,5 +1,6 @@
 """A gateway in the test's process, providers on loopback, and the records that lead from the one to the other."""
 
+import logging
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tests.factories import (
     ProviderFactory,
 )
 from tests.governance.gateway.harness import Gateway, LoopThread
+from tests.governance.gateway.overheard import Overheard, overheard
 from tests.governance.gateway.upstream import answers
 from tests.servers.fake_provider import FakeProvider, Script
 from tests.servers.web import wait_until
@@ -76,6 +78,21 @@ class World:
         """All calls recorded, oldest first."""
         self.gateway.flush()
         return list(Call.objects.order_by("started_at", "pk"))
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[Overheard]:
+    """Whatever any test here makes the gateway log, at every level: no key, no prompt, no answer may be in it."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    root.addHandler(overheard)
+    yield overheard
+    root.removeHandler(overheard)
+    root.setLevel(level)
+    leaks = overheard.leaks()
+    overheard.forget()
+    assert leaks == []
 
 
 @pytest.fixture(scope="session")

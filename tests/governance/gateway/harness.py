@@ -17,6 +17,7 @@ import orjson
 
 from governance.gateway.service import Service, close_service, current_service, open_service
 from governance.project.asgi import application
+from tests.governance.gateway.overheard import overheard
 from tests.servers.web import wait_until
 
 SECONDS = 10.0
@@ -192,6 +193,7 @@ class Gateway:
     ) -> Conversation:
         """Send a request and return at once. The key is the gateway's own unless another, or none (""), is given."""
         secret = self.secret if key is None else key
+        overheard.hear(body if isinstance(body, bytes) else b"".join(body), secret)
         fields: list[tuple[bytes, bytes]] = [(b"host", b"localhost"), (b"content-type", b"application/json")]
         if isinstance(headers, Mapping):
             fields += [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
