@@ -79,7 +79,7 @@ class ApplicationAdmin(NamedRecordAdmin):
 
     kind = RecordKind.APPLICATION
     inlines = (KeyInline,)
-    list_display = ("identifier", "name", "is_active", "created_at")
+    list_display = ("called", "is_active", "description", "created_at")
     fieldsets = ((None, {"fields": ("name", "identifier", "description", "is_active")}),)
 
 

@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 
+from governance.admin.cells import figure, two_lines
 from governance.admin.decision_table import decision_table
 from governance.admin.fields import ABSENT, spell_cost
 from governance.admin.generic import Paginator
@@ -182,10 +183,7 @@ class CallAdmin(SearchedByBeginning):
     change_form_template = "admin/telemetry/call/change_form.html"
     paginator = BoundedPaginator
     ordering = ("-started_at",)
-    list_display = (
-        "started_at", "requested", "application", "operation", "route", "outcome", "took", "tokens", "cost",
-        "policy_mode",
-    )  # fmt: skip
+    list_display = ("when", "asked", "route", "outcome", "took", "tokens", "cost")
     list_filter = (
         "started_at", OutcomeFilter, OperationFilter, ApplicationFilter, RequestedFilter, ServedProviderFilter,
         ServedModelFilter,
@@ -200,11 +198,9 @@ class CallAdmin(SearchedByBeginning):
             None,
             {
                 "fields": (
-                    "id",
-                    ("started_at", "outcome"),
+                    ("outcome", "cost"),
                     ("took", "first_token"),
-                    "cost",
-                    ("failure_kind", "error_class"),
+                    ("started_at", "id"),
                 )
             },
         ),
@@ -228,7 +224,7 @@ class CallAdmin(SearchedByBeginning):
                     ("served_model", "served_model_id"),
                     ("served_configuration", "response_model"),
                     ("requests_sent", "fallback_attempts", "retries"),
-                    ("cache_hit",),
+                    ("cache_hit", "failure_kind", "error_class"),
                 )
             },
         ),
@@ -266,9 +262,17 @@ class CallAdmin(SearchedByBeginning):
         ),
     )
 
-    @admin.display(description="route")
+    @admin.display(description="when (UTC)")
+    def when(self, call: Call) -> str:
+        return figure(f"{call.started_at:%Y-%m-%d %H:%M:%S}")
+
+    @admin.display(description="asked for")
+    def asked(self, call: Call) -> str:
+        return two_lines(call.requested, f"{call.application}, {call.operation}")
+
+    @admin.display(description="served by")
     def route(self, call: Call) -> str:
-        return f"{call.served_provider}/{call.served_model}" if call.served_model else ABSENT
+        return two_lines(call.served_model, call.served_provider) if call.served_model else ABSENT
 
     @admin.display(description="outcome")
     def outcome(self, call: Call) -> str:
@@ -279,7 +283,7 @@ class CallAdmin(SearchedByBeginning):
 
     @admin.display(description="took")
     def took(self, call: Call) -> str:
-        return f"{call.latency_ms:,.0f} ms"
+        return figure(f"{call.latency_ms:,.0f} ms")
 
     @admin.display(description="first token after")
     def first_token(self, call: Call) -> str:
@@ -295,11 +299,11 @@ class CallAdmin(SearchedByBeginning):
         if call.actual_input_tokens is None or call.actual_output_tokens is None:
             return ABSENT
         cached = (call.actual_cache_read_tokens or 0) + (call.actual_cache_write_tokens or 0)
-        return f"{call.actual_input_tokens + cached:,} / {call.actual_output_tokens:,}"
+        return figure(f"{call.actual_input_tokens + cached:,} / {call.actual_output_tokens:,}")
 
     @admin.display(description="cost")
     def cost(self, call: Call) -> str:
-        return spell_cost(call.actual_cost_nanos, call.cost_currency)
+        return figure(spell_cost(call.actual_cost_nanos, call.cost_currency))
 
     @admin.display(description="signals that moved it")
     def signals(self, call: Call) -> str:
@@ -334,7 +338,7 @@ class CallAdmin(SearchedByBeginning):
             "attempts": attempts,
             "decision": None if record is None else decision_table(record.document),
             "decision_recorded": record is not None,
-            "served_route": self.route(call),
+            "served_route": f"{call.served_provider}/{call.served_model}",
         }
 
 
@@ -386,16 +390,30 @@ class UsageDayAdmin(SearchedByBeginning):
 
     paginator = BoundedPaginator
     ordering = ("-day",)
-    list_display = (
-        "day", "application", "configuration", "provider", "model", "operation", "requests", "failures",
-        "input_tokens", "output_tokens", "cost", "unpriced_requests",
-    )  # fmt: skip
+    list_display = ("day", "asked", "route", "how_many", "tokens", "cost")
     list_filter = (
         "day", ApplicationFilter, ConfigurationFilter, ProviderFilter, ModelFilter, OperationFilter,
     )  # fmt: skip
     search_fields = ("application", "configuration", "provider", "model", "user", "source")
     search_help_text = "The beginning of an identifier, a user or a source."
 
+    @admin.display(description="asked for")
+    def asked(self, usage: UsageDay) -> str:
+        return two_lines(usage.configuration or ABSENT, f"{usage.application}, {usage.operation}")
+
+    @admin.display(description="served by")
+    def route(self, usage: UsageDay) -> str:
+        return two_lines(usage.model, usage.provider) if usage.model else ABSENT
+
+    @admin.display(description="requests")
+    def how_many(self, usage: UsageDay) -> str:
+        return two_lines(f"{usage.requests:,}", f"{usage.failures:,} failed" if usage.failures else "")
+
+    @admin.display(description="tokens in / out")
+    def tokens(self, usage: UsageDay) -> str:
+        return figure(f"{usage.input_tokens:,} / {usage.output_tokens:,}")
+
     @admin.display(description="cost")
     def cost(self, usage: UsageDay) -> str:
-        return spell_cost(usage.cost_nanos, usage.currency)
+        cost = spell_cost(usage.cost_nanos, usage.currency)
+        return two_lines(cost, f"{usage.unpriced_requests:,} unpriced" if usage.unpriced_requests else "")

@@ -170,7 +170,7 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
     form = ConfigurationForm
     change_form_template = "admin/routing/configuration/change_form.html"
     inlines = (ListedModelInline, FallbackInline)
-    list_display = ("identifier", "name", "selection", "models", "falls_back_to", "is_active")
+    list_display = ("called", "is_active", "selection", "models", "falls_back_to")
     list_filter = (InServiceFilter, "is_active", "selection", "policy_mode")
     fieldsets = (
         (None, {"fields": ("name", "identifier", "description", "is_active")}),

@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from governance.admin.fields import capability_choices, capability_words, rate_field, spell_rate, words_field
+from governance.admin.cells import figure, two_lines
+from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, spell_rate, words_field
 from governance.admin.generic import Column, ModelForm, MomentWidget, StackedInline
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
@@ -95,9 +96,7 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
     kind = RecordKind.MODEL
     form = LanguageModelForm
     inlines = (PriceInline,)
-    list_display = (
-        "identifier", "name", "provider", "model_id", "can", "context", "price", "is_default", "sorting", "is_active",
-    )  # fmt: skip
+    list_display = ("called", "is_active", "at_provider", "can", "context", "price", "wins_ties")
     list_filter = (InServiceFilter, "is_active", "is_default", "provider")
     list_select_related = ("provider",)
     search_fields = ("identifier", "name", "model_id")
@@ -120,18 +119,26 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
     def try_target(self, record: LanguageModel) -> str:
         return f"{record.provider.identifier}/{record.identifier}"
 
+    @admin.display(description="model id and provider", ordering="model_id")
+    def at_provider(self, model: LanguageModel) -> str:
+        return two_lines(model.model_id, model.provider.identifier)
+
     @admin.display(description="capabilities")
     def can(self, model: LanguageModel) -> str:
         return capability_words(model.capabilities) or "undeclared"
+
+    @admin.display(description="wins ties", ordering="is_default")
+    def wins_ties(self, model: LanguageModel) -> str:
+        return "yes" if model.is_default else ABSENT
 
     @admin.display(description="context", ordering="context_length")
     def context(self, model: LanguageModel) -> str:
         return f"{model.context_length:,}" if model.context_length else "unknown"
 
-    @admin.display(description="price in force (input / output)")
+    @admin.display(description="price, in / out")
     def price(self, model: LanguageModel) -> str:
         prices = sorted((price_of(row) for row in model.prices.all()), key=lambda price: price.valid_from)
         price = price_at(prices, timezone.now())
         if price is None:
             return "unpriced"
-        return f"{spell_rate(price.rates.input)} / {spell_rate(price.rates.output)} {price.currency}"
+        return figure(f"{spell_rate(price.rates.input)} / {spell_rate(price.rates.output)} {price.currency}")

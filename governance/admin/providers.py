@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from governance.admin.fields import ABSENT
+from governance.admin.cells import two_lines
 from governance.admin.generic import PasswordWidget, SelectWidget, SwitchWidget
 from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm, RecordTool
 from governance.admin.trials import refusal_of
@@ -93,9 +93,7 @@ class ProviderAdmin(NamedRecordAdmin):
 
     kind = RecordKind.PROVIDER
     form = ProviderForm
-    list_display = (
-        "identifier", "name", "is_active", "adapter_kind", "address", "key", "priority", "reach", "data_boundary",
-    )  # fmt: skip
+    list_display = ("called", "is_active", "adapter_kind", "key", "priority", "where_data_goes")
     list_filter = (InServiceFilter, "is_active", "reach", "data_boundary")
     readonly_fields = ("key",)
     fieldsets = (
@@ -134,15 +132,16 @@ class ProviderAdmin(NamedRecordAdmin):
         }
         return TemplateResponse(request, "admin/signalbox/try_provider.html", context)
 
-    @admin.display(description="kind", ordering="adapter_type")
+    @admin.display(description="kind and address", ordering="adapter_type")
     def adapter_kind(self, provider: Provider) -> str:
         kind = ADAPTER_TYPES.get(provider.adapter_type)
-        return f"{provider.adapter_type} (unknown)" if kind is None else kind.label
+        if kind is None:
+            return two_lines(f"{provider.adapter_type} (unknown)", provider.base_url)
+        return two_lines(kind.label, provider.base_url or f"{kind.base_url} (its own)")
 
-    @admin.display(description="address")
-    def address(self, provider: Provider) -> str:
-        kind = ADAPTER_TYPES.get(provider.adapter_type)
-        return provider.base_url or (ABSENT if kind is None else f"{kind.base_url} (default)")
+    @admin.display(description="where data goes", ordering="data_boundary")
+    def where_data_goes(self, provider: Provider) -> str:
+        return two_lines(provider.get_data_boundary_display(), provider.get_reach_display())
 
     @admin.display(description="stored key")
     def key(self, provider: Provider) -> str:

@@ -19,6 +19,7 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
+from governance.admin.cells import two_lines
 from governance.admin.differences import entry_row
 from governance.admin.generic import ModelAdmin, ModelForm, Paginator, TextWidget
 from governance.audit.actions import Author, Channel, RecordKind
@@ -292,6 +293,10 @@ class NamedRecordAdmin(RecordAdmin):
             parts_removed=filled.parts_removed,
             only=filled.columns,
         )
+
+    @admin.display(description="identifier and name", ordering="identifier")
+    def called(self, record: NamedRecord) -> str:
+        return two_lines(record.identifier, record.name)
 
     @admin.action(description="Switch on", permissions=["change"])
     def activate(self, request: HttpRequest, queryset: QuerySet[NamedRecord]) -> None:

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from governance.admin.cells import breakable
 from governance.admin.generic import NumberWidget, RadioWidget, SwitchWidget, TextWidget
 from governance.admin.records import Filled, RecordAdmin, RecordForm
 from governance.audit.actions import RecordKind
@@ -33,22 +34,22 @@ class SettingRow:
     """One setting as the list shows it."""
 
     key: str
+    shown_key: str
     help: str
     in_force: str
     default: str
     source: Source
-    is_stored: bool
     unreadable: str | None
-    updated_at: datetime | None
+    stored_at: datetime | None
     url: str
 
 
 def spell_value(setting: Setting[Any], value: Any) -> str:
-    """A value in the words of its choices."""
+    """A value in the words of its choices; a number with what it counts."""
     for choice, label in setting.choices:
         if choice == value and isinstance(choice, bool) == isinstance(value, bool):
             return label if isinstance(choice, bool) else f"{choice} ({label})"
-    return str(value)
+    return f"{value:,} {setting.unit}" if setting.unit else str(value)
 
 
 def setting_rows() -> list[SettingRow]:
@@ -60,13 +61,13 @@ def _row(each: SettingInForce) -> SettingRow:
     setting, stored = each.setting, each.stored
     return SettingRow(
         key=setting.key,
+        shown_key=breakable(setting.key),
         help=setting.help,
         in_force=spell_value(setting, each.value),
         default=spell_value(setting, setting.default),
         source=each.source,
-        is_stored=stored is not None,
         unreadable=None if stored is None or setting.accepts(stored.value) is None else repr(stored.value),
-        updated_at=None if stored is None else stored.updated_at,
+        stored_at=each.stored_at,
         url=reverse("admin:governance_settingvalue_change", args=[setting.key]),
     )
 

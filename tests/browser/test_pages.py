@@ -95,6 +95,12 @@ def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
     ]
 
 
+SIDEWAYS = """() => [...document.querySelectorAll('main *, #content *')]
+  .filter(each => each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0
+    && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX))
+  .map(each => `${each.tagName} ${each.className} is ${each.scrollWidth} wide in ${each.clientWidth}`)"""
+
+
 def prepare(page: Page) -> None:
     """Put axe into the page."""
     page.evaluate(Axe().axe_script)
@@ -110,6 +116,7 @@ def test_every_page_is_for_everybody(seeded: Seeded) -> None:
         visitor.go(path)
         prepare(visitor.page)
         seen = [f"light: {each}" for each in violations(visitor.page)]
+        seen += [f"sideways: {each}" for each in visitor.page.evaluate(SIDEWAYS)]
         visitor.page.evaluate("document.documentElement.classList.add('dark')")
         visitor.page.wait_for_timeout(30)
         seen += [f"dark: {each}" for each in violations(visitor.page, only=COLOURS)]

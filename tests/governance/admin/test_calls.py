@@ -210,6 +210,14 @@ def test_the_page_of_a_call_says_why_this_model(operator: Client) -> None:
     assert "0.5937" in record_page
 
 
+def test_how_it_went_and_why_come_before_everything_else(operator: Client) -> None:
+    call = factories.CallFactory.create(decision=recorded(decided()))
+    page = text_of(operator.get(page_of(call)))
+    order = ["First token after", 'id="why-this-model"', 'id="attempts"', "Sent to and served by", "What decided"]
+    places = [page.index(text) for text in order]
+    assert places == sorted(places)
+
+
 def test_a_call_shows_what_decided_then_and_not_what_would_decide_today(operator: Client) -> None:
     call = factories.CallFactory.create(decision=recorded(decided()))
     price = load_snapshot().providers["prod-east"].models.get(identifier="fast").prices.get()
@@ -273,6 +281,15 @@ def test_a_cost_is_a_decimal_with_its_currency(operator: Client, values: dict[st
 def test_an_outcome_is_in_words(operator: Client, values: dict[str, Any], shown: str) -> None:
     factories.CallFactory.create(**values)
     assert column(operator.get(LIST), "outcome") == [shown]
+
+
+def test_a_row_of_the_list_says_when_what_was_asked_and_what_served(operator: Client) -> None:
+    factories.CallFactory.create(started_at=NOW, served_provider="prod-west")
+    factories.CallFactory.create(started_at=NOW, served_provider="", served_model="")
+    page = operator.get(LIST)
+    assert column(page, "when") == ["2026-11-29 12:00:00"] * 2
+    assert column(page, "asked") == ["support-chathelpdesk, chat"] * 2
+    assert sorted(column(page, "route")) == ["fastprod-west", ABSENT]
 
 
 # --- Finding ------------------------------------------------------------------------------------------------------

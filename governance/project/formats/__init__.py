@@ -1,0 +1,1 @@
+"""How moments are written on every page, in the place of the language's own way."""
