@@ -135,7 +135,13 @@ def lay_out(
         _fallback(standing, name, requirements=requirements, now=now, limits=limits, may_ask_for=may_ask_for)
         for name in configuration.fallbacks
     ]
-    return plan(ruling.decision, limit=configuration.plan_limit, preference=preference, fallbacks=fallbacks)
+    return plan(
+        ruling.decision,
+        limit=configuration.plan_limit,
+        preference=preference,
+        fallbacks=fallbacks,
+        allowed_models=limits.allowed_models,
+    )
 
 
 class StandingPoll:
@@ -247,13 +253,13 @@ def _fallback(
     limits: Limits,
     may_ask_for: Callable[[str], bool],
 ) -> Fallback:
+    if not may_ask_for(name):  # before anything else: whether there is one is not the key's to know
+        return Fallback(name, skip=SkipReason.CONFIGURATION_FORBIDDEN)
     spec = standing.snapshot.configurations.get(name)
     if spec is None:
         return Fallback(name, skip=SkipReason.CONFIGURATION_MISSING)
     if not spec.is_active:
         return Fallback(name, skip=SkipReason.CONFIGURATION_INACTIVE)
-    if not may_ask_for(name):
-        return Fallback(name, skip=SkipReason.CONFIGURATION_FORBIDDEN)
     ruling = rule(standing, spec, requirements=requirements, now=now, limits=limits)
     return Fallback(name, decision=ruling.decision, limit=spec.plan_limit)
 

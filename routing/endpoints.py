@@ -4,10 +4,11 @@ Endpoints are kept for as long as the snapshot they were made of, so that a key 
 per call.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.failures import Failure, FailureKind, RouteUnusable
 from routing.core.vocabulary import Reach
 from routing.credentials import read_key
 from routing.models import Provider
@@ -15,6 +16,8 @@ from routing.providers.base import Endpoint, Timeouts
 from routing.providers.registry import ADAPTER_TYPES
 from routing.snapshots import CatalogueSnapshot
 from routing.vault import Vault, VaultError
+
+logger = logging.getLogger(__name__)
 
 
 class HasSnapshot(Protocol):
@@ -32,27 +35,39 @@ class Endpoints:
         self._vault = vault
         self._providers: Mapping[str, Provider] | None = None
         self._endpoints: dict[str, Endpoint] = {}
+        self._unusable: dict[str, Failure] = {}
 
     def of(self, standing: HasSnapshot, provider: str) -> Endpoint:
         """The endpoint of a provider in a snapshot.
 
         Raises:
-            CallFailed: its key does not open, or its adapter type or a time-out is none; another route may serve.
+            RouteUnusable: its key does not open, or its adapter type or a time-out is none; another route may serve.
         """
         providers = standing.snapshot.providers
         if providers is not self._providers:
-            self._providers, self._endpoints = providers, {}
+            self._providers, self._endpoints, self._unusable = providers, {}, {}
         endpoint = self._endpoints.get(provider)
         if endpoint is None:
-            endpoint = self._endpoints[provider] = endpoint_of(providers[provider], vault=self._vault)
+            endpoint = self._endpoints[provider] = self._make(providers[provider])
         return endpoint
+
+    def _make(self, row: Provider) -> Endpoint:
+        """Make an endpoint. One that cannot be made is told in the log once, and not tried again until it changes."""
+        if row.identifier in self._unusable:
+            raise RouteUnusable(self._unusable[row.identifier])
+        try:
+            return endpoint_of(row, vault=self._vault)
+        except RouteUnusable as unusable:
+            self._unusable[row.identifier] = unusable.failure
+            logger.error("calls pass over the routes of %s", unusable.failure.message)
+            raise
 
 
 def endpoint_of(row: Provider, *, vault: Vault) -> Endpoint:
     """Build one endpoint; see :meth:`Endpoints.of` for errors."""
     kind = ADAPTER_TYPES.get(row.adapter_type)
     if kind is None:
-        raise CallFailed(
+        raise RouteUnusable(
             Failure(
                 FailureKind.NOT_FOUND,
                 f"provider {row.identifier}: there is no adapter type {row.adapter_type!r}; "
@@ -62,7 +77,7 @@ def endpoint_of(row: Provider, *, vault: Vault) -> Endpoint:
     try:
         key = read_key(row, vault=vault)
     except VaultError as error:
-        raise CallFailed(
+        raise RouteUnusable(
             Failure(FailureKind.AUTH, f"provider {row.identifier}: its key does not open: {error}")
         ) from None
     try:
@@ -73,7 +88,7 @@ def endpoint_of(row: Provider, *, vault: Vault) -> Endpoint:
             total=float(row.total_timeout),
         )
     except ValueError as error:
-        raise CallFailed(Failure(FailureKind.NOT_FOUND, f"provider {row.identifier}: {error}")) from None
+        raise RouteUnusable(Failure(FailureKind.NOT_FOUND, f"provider {row.identifier}: {error}")) from None
     return Endpoint(
         provider=row.identifier,
         adapter_type=row.adapter_type,

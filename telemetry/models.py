@@ -131,7 +131,8 @@ class Call(WrittenOnce):
 
 
 class Attempt(WrittenOnce):
-    """One request sent to a provider, for calls that needed more than one."""
+    """One route of a call that took more than one request: a request sent to it, or, where there is a ``skip_reason``,
+    a route that was passed over and not asked."""
 
     call = models.ForeignKey(Call, on_delete=models.CASCADE, related_name="attempts")
     index = models.PositiveSmallIntegerField()
@@ -145,6 +146,7 @@ class Attempt(WrittenOnce):
     latency_ms = models.FloatField()
     failure_kind = models.CharField(max_length=20, blank=True)
     error_code = models.CharField(max_length=100, blank=True)
+    skip_reason = models.CharField(max_length=32, blank=True, default="", db_default="")
     output_tokens = models.PositiveIntegerField(null=True)
     cost_nanos = models.BigIntegerField(null=True)
     cost_currency = models.CharField(max_length=3, blank=True)

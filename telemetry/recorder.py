@@ -231,8 +231,8 @@ def _call(record: CallRecord) -> Call:
 
 
 def _attempts(record: CallRecord) -> list[Attempt]:
-    """The attempts of a call that needed more than one; a single attempt is the call itself."""
-    if len(record.attempts) < 2:
+    """The attempts of a call that needed more than one, and what was passed over; a single attempt is the call."""
+    if len(record.attempts) < 2 and not any(each.skip_reason for each in record.attempts):
         return []
     return [
         Attempt(
@@ -248,6 +248,7 @@ def _attempts(record: CallRecord) -> list[Attempt]:
             latency_ms=each.latency_ms,
             failure_kind=each.failure_kind,
             error_code=_text(each.error_code, 100),
+            skip_reason=each.skip_reason,
             output_tokens=None if each.tokens is None else _count(each.tokens.output),
             cost_nanos=each.cost_nanos,
             cost_currency=each.cost_currency,

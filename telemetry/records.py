@@ -79,8 +79,10 @@ class TokenCounts:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One request sent to a provider. ``failure_kind`` is empty if it answered; ``error_code`` is the vendor's
-    short code, never a message."""
+    """One route of a call: a request sent to it, or, where ``skip_reason`` says why, one that was passed over.
+
+    ``failure_kind`` is empty if it answered; ``error_code`` is the vendor's short code, never a message.
+    """
 
     index: int
     route: RouteName
@@ -89,6 +91,7 @@ class AttemptRecord:
     waited_ms: float = 0.0
     failure_kind: str = ""
     error_code: str = ""
+    skip_reason: str = ""
     tokens: TokenCounts | None = None
     cost_nanos: int | None = None
     cost_currency: str = ""
@@ -163,6 +166,7 @@ class CallRecord:
         fallback_attempts: routes sent to before the serving one; skips do not count.
         retries: repetitions at one route.
         requests_sent: requests sent to providers.
+        attempts: the routes in the order in which they were asked or passed over.
         coverage: how well the tokens are known.
         response_model: the model the provider names in its answer.
     """

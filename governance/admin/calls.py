@@ -20,7 +20,7 @@ from governance.admin.generic import Paginator
 from governance.admin.records import ReadOnlyAdmin
 from governance.models import Application
 from routing.core.failures import FAILURES, FailureKind
-from routing.core.vocabulary import LABELS, Operation, RejectionReason
+from routing.core.vocabulary import LABELS, Operation, RejectionReason, SkipReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 
@@ -146,6 +146,16 @@ def outcome_words(failure_kind: str) -> str:
         return FAILURES[FailureKind(failure_kind)].label
     except ValueError:
         return failure_kind
+
+
+def attempt_words(attempt: Attempt) -> str:
+    """How an attempt went, or why the route was passed over."""
+    if not attempt.skip_reason:
+        return outcome_words(attempt.failure_kind)
+    try:
+        return f"passed over: {LABELS[SkipReason(attempt.skip_reason)]}"
+    except ValueError:
+        return f"passed over: {attempt.skip_reason}"
 
 
 def call_id(text: str) -> UUID | None:
@@ -325,10 +335,10 @@ class CallAdmin(SearchedByBeginning):
         attempts = [
             {
                 "row": each,
-                "outcome": outcome_words(each.failure_kind),
+                "outcome": attempt_words(each),
                 "cost": spell_cost(each.cost_nanos, each.cost_currency),
-                "waited": f"{each.waited_ms:,.0f} ms",
-                "took": f"{each.latency_ms:,.0f} ms",
+                "waited": ABSENT if each.skip_reason else f"{each.waited_ms:,.0f} ms",
+                "took": ABSENT if each.skip_reason else f"{each.latency_ms:,.0f} ms",
                 "tokens": ABSENT if each.output_tokens is None else f"{each.output_tokens:,}",
             }
             for each in call.attempts.all()
@@ -358,7 +368,7 @@ class AttemptAdmin(SearchedByBeginning):
 
     @admin.display(description="outcome")
     def outcome(self, attempt: Attempt) -> str:
-        return outcome_words(attempt.failure_kind)
+        return attempt_words(attempt)
 
     @admin.display(description="cost")
     def cost(self, attempt: Attempt) -> str:

@@ -12,7 +12,7 @@ from governance.decisions import Ruling, Standing
 from routing.core.calls import CallReply, CallRequest, Frame, Usage
 from routing.core.failures import Failure
 from routing.core.money import Money
-from routing.core.plan import Plan, Step
+from routing.core.plan import Plan, Skip, Step
 from routing.core.requirements import Limits, RequestFacts, Requirements, measure, requirements_of
 from routing.providers.base import Endpoint, Transport
 from telemetry.recorder import Recorder
@@ -39,7 +39,8 @@ Answer = CallReply | FrameStream
 class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
 
-    ``stopped`` tells whether the model has said that it is done. A caller that hangs up afterwards has had its answer.
+    ``stopped`` holds the choices that the model has finished: once it has finished all that were asked for, a caller
+    that hangs up has had its answer.
     """
 
     step: Step
@@ -50,7 +51,23 @@ class Attempt:
     usage: Usage | None = None
     cost: Money | None = None
     response_model: str = ""
-    stopped: bool = False
+    stopped: set[int] = field(default_factory=set)
+
+    def end(self, failure: Failure | None) -> None:
+        """Note how it ended; the first word counts."""
+        if self.ended is None:
+            self.ended = time.monotonic()
+            self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A route of the plan that was not asked, and why. ``moment`` is on the clock of ``Attempt.started``."""
+
+    step: Step
+    at: datetime
+    moment: float
+    skip: Skip
 
 
 @dataclass(slots=True)
@@ -63,9 +80,21 @@ class CallNotes:
     ruling: Ruling | None = None
     plan: Plan | None = None
     attempts: list[Attempt] = field(default_factory=list)
+    passed_over: list[PassedOver] = field(default_factory=list)
     served: Attempt | None = None
     first_token: float | None = None
     failure: Failure | None = None
+
+    @property
+    def walked(self) -> list[Attempt | PassedOver]:
+        """The routes in the order in which they were asked or passed over."""
+        if not self.passed_over:
+            return [*self.attempts]
+        return sorted((*self.attempts, *self.passed_over), key=_moment)
+
+
+def _moment(each: Attempt | PassedOver) -> float:
+    return each.started if isinstance(each, Attempt) else each.moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +127,12 @@ class CallContext:
     user: str = ""
     source: str = ""
     step: Step | None = None
+
+    @property
+    def has_whole_answer(self) -> bool:
+        """Whether the model that serves has finished everything that was asked for."""
+        served = self.notes.served
+        return served is not None and len(served.stopped) >= self.request.choices
 
     @classmethod
     def begin(

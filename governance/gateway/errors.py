@@ -28,7 +28,8 @@ STATUS: Mapping[FailureKind, int] = MappingProxyType(
         FailureKind.OVER_BUDGET: 402,
         FailureKind.RATE_EXCEEDED: 429,
         FailureKind.FORBIDDEN: 403,
-        FailureKind.CANCELLED: 499,  # written to nobody
+        FailureKind.CANCELLED: 499,  # written to nobody, or into a stream
+        FailureKind.INTERNAL: 500,
     }
 )
 
@@ -50,8 +51,10 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers every protocol sends: how long to wait, and that our retries need no multiplying."""
+        """Headers every protocol sends: how a key is shown, how long to wait, that our retries need no multiplying."""
         headers = {"x-should-retry": "false"} if self.final else {}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
         if self.retry_after is not None:
             headers["Retry-After"] = str(math.ceil(self.retry_after))
         return headers

@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 
 from governance.access.directory import Caller
 from governance.gateway.authentication import authenticate
-from governance.gateway.context import CallContext, FrameStream
+from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStream, PassedOver
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.protocols import openai_chat
@@ -40,6 +40,9 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
         answer = await run(context)
     except CallFailed as failed:
         return _failed(context, failed.failure)
+    except Exception:
+        logger.exception("call %s ended in an error of our own", context.call_id)
+        return problem_response(INTERNAL_ERROR, **_headers(context))
     finally:
         service.calls_under_way -= 1
     if isinstance(answer, CallReply):
@@ -157,12 +160,26 @@ def _headers(context: CallContext) -> dict[str, str]:
         headers["x-signalbox-route"] = notes.served.step.model.route
         if not context.request.stream and notes.served.cost is not None:
             headers["x-signalbox-cost"] = str(notes.served.cost)
-    left = [each for each in notes.attempts if each is not notes.served and each.failure is not None]
+    left = _fell_through(notes)
     if left:
-        headers["x-signalbox-fell-through"] = ", ".join(
-            f"{each.step.model.route} ({each.failure.kind.value})" for each in left if each.failure is not None
-        )
+        headers["x-signalbox-fell-through"] = ", ".join(left)
     return headers
+
+
+def _fell_through(notes: CallNotes) -> list[str]:
+    """The routes that were left for another one, or passed over, each with the reason.
+
+    Not among them: the one that served, or whose failure is what the caller is told.
+    """
+    last = notes.served or (notes.attempts[-1] if notes.attempts else None)
+    left = [each for each in notes.walked if each is not last]
+    return [f"{each.step.model.route} ({_why_left(each)})" for each in left]
+
+
+def _why_left(each: Attempt | PassedOver) -> str:
+    if isinstance(each, PassedOver):
+        return each.skip.reason.value
+    return "" if each.failure is None else each.failure.kind.value
 
 
 class _Outgoing:

@@ -109,6 +109,7 @@ class CallRequest:
         reasoning: whether the request turns reasoning on.
         prompt_caching: whether the request marks parts for caching.
         max_output: the most tokens the caller allows in the answer; ``None`` if not said.
+        choices: how many answers are asked for at once.
         original: the request as it arrived.
     """
 
@@ -121,6 +122,7 @@ class CallRequest:
     reasoning: bool = False
     prompt_caching: bool = False
     max_output: int | None = None
+    choices: int = 1
     original: Original | None = None
 
 
@@ -210,9 +212,10 @@ class ToolArguments:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The model stopped."""
+    """The model stopped; of several answers asked for at once, it stopped writing the one that ``choice`` numbers."""
 
     reason: StopReason
+    choice: int = 0
 
 
 @dataclass(frozen=True, slots=True)

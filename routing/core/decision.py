@@ -122,33 +122,49 @@ class Decision:
         return tuple(sorted({each.rejection.reason for each in self.refused if each.rejection is not None}))
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """One line for every refused candidate with its reason, and for every model that is not in service."""
-        refused = (
+    def is_forbidden(self) -> bool:
+        """Whether the caller's key is all that stood in the way of every candidate."""
+        reasons = {each.rejection.reason for each in self.refused if each.rejection is not None}
+        return not self.eligible and reasons == {RejectionReason.NOT_PERMITTED}
+
+    def refusals(self, *, allowed_models: frozenset[str] | None = None) -> tuple[str, ...]:
+        """One line for every refused candidate with its reason, and for every model that is not in service.
+
+        Whoever may use only some models (``allowed_models``) is told how many others there are, and not their names.
+        """
+        refused = [
             f"{each.model.route}: {each.rejection.reason.value} ({each.rejection.detail})"
             for each in self.refused
-            if each.rejection is not None
-        )
-        return (*refused, *(f"{name}: not in service" for name in self.unavailable))
+            if each.rejection is not None and _may_know(each.model.identifier, allowed_models)
+        ]
+        missing = [f"{name}: not in service" for name in self.unavailable if _may_know(name, allowed_models)]
+        unnamed = len(self.refused) + len(self.unavailable) - len(refused) - len(missing)
+        return (*refused, *missing, *([f"models that the key does not allow: {unnamed}"] if unnamed else []))
 
-    def refusal(self) -> str:
+    def refusal(self, *, allowed_models: frozenset[str] | None = None) -> str:
         """The sentence for a caller when nobody may serve.
 
         It names configuration, capability and operation if a candidate was refused for nothing else; every
-        candidate with its reason stands in it either way.
+        candidate with its reason stands in it either way, as far as the caller may know it (see :meth:`refusals`).
         """
         name = self.configuration or "the named model"
         if not self.refused:
             if self.unavailable:
-                missing = ", ".join(self.unavailable)
+                missing = ", ".join(each for each in self.unavailable if _may_know(each, allowed_models)) or "its model"
                 return f"{name}: {missing} is not in service; activate the model and its provider"
             return f"{name}: no model is in service; register a model and activate it and its provider"
-        listing = "; ".join(self.refusals)
+        if self.is_forbidden and allowed_models is not None:
+            return f"{name}: the key does not allow {'it' if not self.configuration else 'any of its models'}"
+        listing = "; ".join(self.refusals(allowed_models=allowed_models))
         if any(_only_for_operation(each) for each in self.refused):
             operation = self.operation.value if self.operation is not None else "this call"
             needs = ", ".join(sorted(self.needs))
             return f"{name}: no model that could serve declares {needs}, which {operation} needs. {listing}"
         return f"{name}: every candidate was refused. {listing}"
+
+
+def _may_know(model: str, allowed_models: frozenset[str] | None) -> bool:
+    return allowed_models is None or model in allowed_models
 
 
 def decide(

@@ -28,6 +28,7 @@ class FailureKind(StrEnum):
     RATE_EXCEEDED = "rate_exceeded"
     FORBIDDEN = "forbidden"
     CANCELLED = "cancelled"
+    INTERNAL = "internal_error"
 
 
 class Retry(StrEnum):
@@ -116,7 +117,12 @@ FAILURES: Mapping[FailureKind, FailureRule] = MappingProxyType(
         FailureKind.FORBIDDEN: FailureRule(
             Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "A rule of this installation forbids the call"
         ),
-        FailureKind.CANCELLED: FailureRule(Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The caller hung up"),
+        FailureKind.CANCELLED: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "The caller hung up, or did not read on"
+        ),
+        FailureKind.INTERNAL: FailureRule(
+            Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False, "Signalbox itself failed, or is set up wrongly"
+        ),
     }
 )
 
@@ -151,3 +157,12 @@ class CallFailed(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class RouteUnusable(CallFailed):
+    """Raised before anything is sent: what this installation knows of a route cannot be used, so it is passed over."""
+
+
+def internal_failure(error: Exception) -> Failure:
+    """An error of our own as a failure. Its class is the code; its words are for the log alone."""
+    return Failure(FailureKind.INTERNAL, "Signalbox failed; the operator's log says more", code=type(error).__name__)

@@ -81,6 +81,7 @@ def plan(
     limit: int,
     preference: Preference | None = None,
     fallbacks: Sequence[Fallback] = (),
+    allowed_models: frozenset[str] | None = None,
 ) -> Plan:
     """Lay out the routes of a call.
 
@@ -89,6 +90,7 @@ def plan(
         limit: how many of its candidates may be walked (at least one).
         preference: moves its model to the head if that model is eligible; a shadow moves nothing.
         fallbacks: the configuration's fallbacks in order; their own fallbacks are never followed.
+        allowed_models: what the caller's key may use; a skip's words name no others.
     """
     ordered, applied = _preferred(decision.eligible, preference)
     steps = [Step(decision.configuration, each.model) for each in ordered[: max(1, limit)]]
@@ -99,7 +101,7 @@ def plan(
             skips.append(Skip.of(fallback.configuration, fallback.skip or SkipReason.CONFIGURATION_MISSING))
             continue
         if not fallback.decision.eligible:
-            detail = fallback.decision.refusal()
+            detail = fallback.decision.refusal(allowed_models=allowed_models)
             skips.append(Skip.of(fallback.configuration, SkipReason.NOTHING_ELIGIBLE, detail))
         room = max(1, fallback.limit)
         for each in fallback.decision.eligible:
@@ -120,11 +122,13 @@ def final_failure(
     last: Failure | None,
     skips: Sequence[Skip],
     tried: Sequence[str] = (),
+    allowed_models: frozenset[str] | None = None,
 ) -> Failure:
     """The failure a caller gets when nothing answered.
 
     The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was
-    skipped for money; else ``transient`` if one was resting or saturated; else ``unsupported``. Every skip
+    skipped for money; else ``transient`` if one was resting or saturated; else ``internal_error`` if one cannot be
+    used as it is set up; else ``forbidden`` if only the key stood in the way; else ``unsupported``. Every skip
     and every refusal is listed.
 
     Args:
@@ -132,23 +136,35 @@ def final_failure(
         last: the last failure of a route that was asked, if any was.
         skips: what was passed over, planned or at the last moment.
         tried: one line for each route that was asked and failed, in order.
+        allowed_models: what the caller's key may use. What it may not is counted, and not named.
     """
-    skipped = [f"{skip.name}: {skip.detail}" for skip in skips]
+    skipped = _told(skips)
+    refusals = decision.refusals(allowed_models=allowed_models)
     if last is not None:
-        before = "; ".join([*tried[:-1], *skipped, *decision.refusals])
+        before = "; ".join([*tried[:-1], *skipped, *refusals])
         message = f"{last.message} (not answered either: {before})" if before else last.message
         return replace(last, message=message)
     reasons = {skip.reason for skip in skips}
     if SkipReason.NOT_AFFORDABLE in reasons:
-        kind, message, passed = FailureKind.OVER_BUDGET, "no route is affordable", decision.refusals
+        kind, message, passed = FailureKind.OVER_BUDGET, "no route is affordable", refusals
     elif reasons & {SkipReason.RESTING, SkipReason.SATURATED}:
-        kind, message, passed = FailureKind.TRANSIENT, "every route left is resting or busy", decision.refusals
+        kind, message, passed = FailureKind.TRANSIENT, "every route left is resting or busy", refusals
+    elif SkipReason.UNUSABLE in reasons:
+        kind, message, passed = FailureKind.INTERNAL, "no route can be used as it is set up", refusals
     elif decision.eligible:
-        kind, message, passed = FailureKind.UNSUPPORTED, "no route can serve the request", decision.refusals
+        kind, message, passed = FailureKind.UNSUPPORTED, "no route can serve the request", refusals
     else:
-        kind, message, passed = FailureKind.UNSUPPORTED, decision.refusal(), ()  # which lists them itself
+        kind = FailureKind.FORBIDDEN if decision.is_forbidden else FailureKind.UNSUPPORTED
+        message, passed = decision.refusal(allowed_models=allowed_models), ()  # which lists them itself
     listing = "; ".join([*skipped, *passed])
     return Failure(kind, f"{message}. {listing}" if listing else message)
+
+
+def _told(skips: Sequence[Skip]) -> list[str]:
+    """Skips in words. Configurations that the key does not allow are counted: their names are not its to know."""
+    told = [f"{each.name}: {each.detail}" for each in skips if each.reason is not SkipReason.CONFIGURATION_FORBIDDEN]
+    unnamed = len(skips) - len(told)
+    return [*told, *([f"fallback configurations that the key does not allow: {unnamed}"] if unnamed else [])]
 
 
 def _preferred(eligible: tuple[Candidate, ...], preference: Preference | None) -> tuple[tuple[Candidate, ...], str]:

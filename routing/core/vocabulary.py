@@ -152,6 +152,8 @@ class SkipReason(StrEnum):
     RESTING = "resting"
     SATURATED = "saturated"
     NOT_AFFORDABLE = "notAffordable"
+    CONTEXT_NO_LONGER = "contextNoLonger"
+    UNUSABLE = "unusable"
 
 
 OPERATION_CAPABILITY: Mapping[Operation, Capability | None] = MappingProxyType(
@@ -274,6 +276,8 @@ LABELS = Labels(
         SkipReason.RESTING: "The route is resting after failures",
         SkipReason.SATURATED: "The provider's concurrency limit is reached",
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
+        SkipReason.CONTEXT_NO_LONGER: "Its context is no longer than the one that was exceeded",
+        SkipReason.UNUSABLE: "The provider's record cannot be used",
     },
 )
 """Every member of every enumeration above, in words. A test fails when one is missing."""

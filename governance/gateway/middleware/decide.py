@@ -38,7 +38,14 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         may_ask_for=context.caller.may_ask_for,
     )
     if not notes.plan.steps:
-        raise CallFailed(final_failure(decision=notes.ruling.decision, last=None, skips=notes.plan.skips))
+        raise CallFailed(
+            final_failure(
+                decision=notes.ruling.decision,
+                last=None,
+                skips=notes.plan.skips,
+                allowed_models=context.limits.allowed_models,
+            )
+        )
     return await proceed(context)
 
 

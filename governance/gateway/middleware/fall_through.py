@@ -8,11 +8,18 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
-from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
+from governance.gateway.context import Answer, CallContext, FrameStream, PassedOver, Proceed
 from routing.core.calls import GENERATED, CallReply, Frame
-from routing.core.failures import CallFailed, Failure, NextRoute
-from routing.core.plan import Step, final_failure
+from routing.core.failures import CallFailed, Failure, FailureKind, NextRoute, RouteUnusable
+from routing.core.plan import Skip, Step, final_failure
+from routing.core.vocabulary import SkipReason
+
+MOST_QUIET_BYTES = 1024 * 1024
+"""What a stream may have sent before its first generated token: it is kept in memory until then."""
+
+QUIET = Failure(FailureKind.UNREADABLE, "the answer has no content", code="no_content")
 
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
@@ -25,13 +32,16 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     exceeded: list[int] = []
     for step in notes.plan.steps:
         if exceeded and not _is_longer(step, exceeded):
-            tried.insert(-1, f"{step.model.route}: not asked, since its context is no longer")
+            _pass_over(context, step, SkipReason.CONTEXT_NO_LONGER)
             continue
         try:
             answer = await _ask(replace(context, step=step), proceed)
+        except RouteUnusable as unusable:
+            _pass_over(context, step, SkipReason.UNUSABLE, unusable.failure.message)
+            continue
         except CallFailed as failed:
             last = failed.failure
-            context.standing.streaks.failed(step.model.identifier)
+            _count(context, step, last)
             tried.append(f"{step.model.route}: {last.kind.value}: {last.message}")
             if last.rule.next_route is NextRoute.NO:
                 break
@@ -44,7 +54,21 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         return answer
     if last is not None and last.rule.next_route is NextRoute.NO and len(tried) == 1:
         raise CallFailed(last)  # about this request, and about no route
-    raise CallFailed(final_failure(decision=notes.ruling.decision, last=last, skips=notes.plan.skips, tried=tried))
+    raise CallFailed(
+        final_failure(
+            decision=notes.ruling.decision,
+            last=last,
+            skips=[*notes.plan.skips, *(each.skip for each in notes.passed_over)],
+            tried=tried,
+            allowed_models=context.limits.allowed_models,
+        )
+    )
+
+
+def _pass_over(context: CallContext, step: Step, reason: SkipReason, detail: str = "") -> None:
+    """Note that a route is not asked. That is no failure of the route."""
+    skip = Skip.of(step.model.route, reason, detail)
+    context.notes.passed_over.append(PassedOver(step, datetime.now(UTC), time.monotonic(), skip))
 
 
 async def _ask(context: CallContext, proceed: Proceed) -> Answer:
@@ -53,17 +77,17 @@ async def _ask(context: CallContext, proceed: Proceed) -> Answer:
     if isinstance(answer, CallReply):
         return answer
     held: deque[Frame] = deque()
-    ended = False
+    size = 0
     try:
-        while not ended:
-            frame = await anext(answer, None)
-            if frame is None:
-                ended = True
-            else:
-                held.append(frame)
-                if any(isinstance(event, GENERATED) for event in frame.events):
-                    context.notes.first_token = time.monotonic()
-                    break
+        while (frame := await anext(answer, None)) is not None:
+            held.append(frame)
+            if any(isinstance(event, GENERATED) for event in frame.events):
+                context.notes.first_token = time.monotonic()
+                break
+            size += len(frame.raw)
+            if size > MOST_QUIET_BYTES:
+                context.notes.attempts[-1].end(QUIET)
+                raise CallFailed(QUIET)
     except BaseException:
         await answer.aclose()
         raise
@@ -99,8 +123,7 @@ class _Begun:
     async def aclose(self) -> None:
         """Let go of the route. One that had finished its answer has served, whether or not the end was read."""
         await self._rest.aclose()
-        served = self._context.notes.served
-        if served is not None and served.stopped:
+        if self._context.has_whole_answer:
             self._count(self._context.notes.failure)
 
     def _count(self, failure: Failure | None) -> None:
@@ -110,10 +133,10 @@ class _Begun:
 
 
 def _count(context: CallContext, step: Step, failure: Failure | None) -> None:
-    """Tell the route's streak how its call ended. A caller that hangs up says nothing about the route."""
+    """Tell the route's streak how its call ended. A caller that hangs up, or reads no further, says nothing of it."""
     if failure is None:
         context.standing.streaks.served(step.model.identifier)
-    else:
+    elif failure.kind is not FailureKind.CANCELLED:
         context.standing.streaks.failed(step.model.identifier)
 
 

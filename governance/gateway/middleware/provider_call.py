@@ -11,17 +11,14 @@ from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
 from governance.trace import note
-from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
-from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.calls import Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusable, internal_failure
 from routing.core.pricing import cost, price_at
 from routing.providers.base import Endpoint
 from routing.providers.registry import adapter_for
 
 REQUEST_ID_HEADER = "x-client-request-id"
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
-MOST_QUIET_BYTES = 1024 * 1024
-"""What a stream may hold before its first generated token: it is kept in memory until then."""
-QUIET = Failure(FailureKind.UNREADABLE, "the answer has no content", code="no_content")
 CANCELLED = Failure(FailureKind.CANCELLED, "the caller hung up")
 
 
@@ -54,14 +51,20 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             request=context.request,
             transport=context.services.transport,
         )
+        _observe(context, attempt, reply.events)
+    except RouteUnusable:
+        notes.attempts.pop()  # nothing was sent, so it is none
+        raise
     except CallFailed as failed:
-        _end(attempt, failed.failure)
+        attempt.end(failed.failure)
         raise
     except asyncio.CancelledError:
-        _end(attempt, CANCELLED)
+        attempt.end(CANCELLED)
         raise
-    _observe(context, attempt, reply.events)
-    _end(attempt, notes.failure)
+    except Exception as error:
+        attempt.end(internal_failure(error))
+        raise
+    attempt.end(notes.failure)
     return reply
 
 
@@ -79,13 +82,12 @@ def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:
 class _Metered:
     """A provider's stream whose usage, cost and end are noted as they pass."""
 
-    __slots__ = ("_attempt", "_context", "_quiet", "_stream")
+    __slots__ = ("_attempt", "_context", "_stream")
 
     def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream) -> None:
         self._context = context
         self._attempt = attempt
         self._stream = stream
-        self._quiet: int | None = 0
 
     def __aiter__(self) -> AsyncIterator[Frame]:
         return self
@@ -93,25 +95,20 @@ class _Metered:
     async def __anext__(self) -> Frame:
         try:
             frame = await self._stream.__anext__()
+            if frame.events:
+                _observe(self._context, self._attempt, frame.events)
         except StopAsyncIteration:
-            _end(self._attempt, self._context.notes.failure)
+            self._attempt.end(self._context.notes.failure)
             raise
         except CallFailed as failed:
-            _end(self._attempt, failed.failure)
+            self._attempt.end(failed.failure)
             raise
         except asyncio.CancelledError:
             self._leave()
             raise
-        if frame.events:
-            _observe(self._context, self._attempt, frame.events)
-        if self._quiet is not None:
-            self._quiet += len(frame.raw)
-            if any(isinstance(event, GENERATED) for event in frame.events):
-                self._quiet = None
-            elif self._quiet > MOST_QUIET_BYTES:
-                _end(self._attempt, QUIET)
-                await self._stream.aclose()
-                raise CallFailed(QUIET)
+        except Exception as error:
+            self._attempt.end(internal_failure(error))
+            raise
         return frame
 
     async def aclose(self) -> None:
@@ -119,7 +116,8 @@ class _Metered:
         await self._stream.aclose()
 
     def _leave(self) -> None:
-        _end(self._attempt, self._context.notes.failure if self._attempt.stopped else CANCELLED)
+        has_answer = len(self._attempt.stopped) >= self._context.request.choices
+        self._attempt.end(self._context.notes.failure if has_answer else CANCELLED)
 
 
 def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) -> None:
@@ -131,13 +129,6 @@ def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) ->
         elif isinstance(event, Started) and event.model:
             attempt.response_model = event.model
         elif isinstance(event, Stopped):
-            attempt.stopped = True
+            attempt.stopped.add(event.choice)
             if event.reason is StopReason.REFUSAL:
                 context.notes.failure = REFUSED
-
-
-def _end(attempt: Attempt, failure: Failure | None) -> None:
-    """Note how the attempt ended; the first word counts."""
-    if attempt.ended is None:
-        attempt.ended = time.monotonic()
-        attempt.failure = failure

@@ -8,10 +8,10 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, PassedOver, Proceed
 from governance.trace import note
 from routing.core.calls import CallReply, Coverage, Frame
-from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
 from routing.core.requirements import complexity
 from telemetry.records import (
     NO_ROUTE,
@@ -40,7 +40,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         _settle(context, HUNG_UP)
         raise
     except Exception as error:
-        _settle(context, _internal(error))
+        _settle(context, internal_failure(error))
         raise
     if isinstance(answer, CallReply):
         _settle(context, context.notes.failure)
@@ -74,7 +74,7 @@ class _RecordedStream:
             self._leave()
             raise
         except Exception as error:
-            self._settle(_internal(error))
+            self._settle(internal_failure(error))
             raise
 
     async def aclose(self) -> None:
@@ -85,18 +85,12 @@ class _RecordedStream:
 
     def _leave(self) -> None:
         """The caller goes. Once the model has stopped it has had its answer, whatever else was to come."""
-        notes = self._context.notes
-        has_answer = notes.served is not None and notes.served.stopped
-        self._settle(notes.failure if has_answer else HUNG_UP)
+        self._settle(self._context.notes.failure if self._context.has_whole_answer else HUNG_UP)
 
     def _settle(self, failure: Failure | None) -> None:
         if not self._settled:
             self._settled = True
             _settle(self._context, failure)
-
-
-def _internal(error: Exception) -> Failure:
-    return Failure(FailureKind.TRANSIENT, "internal error", code=type(error).__name__)
 
 
 def _settle(context: CallContext, failure: Failure | None) -> None:
@@ -110,7 +104,10 @@ def _settle(context: CallContext, failure: Failure | None) -> None:
 
 def _record(context: CallContext, failure: Failure | None) -> CallRecord:
     notes, now = context.notes, time.monotonic()
-    attempts = [_attempt(index, each, now) for index, each in enumerate(notes.attempts)]
+    walked = [
+        _passed_over(index, each) if isinstance(each, PassedOver) else _attempt(index, each, now)
+        for index, each in enumerate(notes.walked)
+    ]
     first = notes.attempts[0] if notes.attempts else None
     served = notes.served
     usage = None if served is None else served.usage
@@ -148,7 +145,7 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         cost_nanos=None if cost is None else cost.nanos,
         cost_currency="" if cost is None else cost.currency,
         response_model="" if served is None else served.response_model,
-        attempts=tuple(attempts),
+        attempts=tuple(walked),
     )
 
 
@@ -177,6 +174,16 @@ def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
         tokens=None if attempt.usage is None else TokenCounts.of(attempt.usage),
         cost_nanos=None if attempt.cost is None else attempt.cost.nanos,
         cost_currency="" if attempt.cost is None else attempt.cost.currency,
+    )
+
+
+def _passed_over(index: int, each: PassedOver) -> AttemptRecord:
+    return AttemptRecord(
+        index=index,
+        route=RouteName.of(each.step),
+        started_at=each.at,
+        latency_ms=0.0,
+        skip_reason=each.skip.reason.value,
     )
 
 

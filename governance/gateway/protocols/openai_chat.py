@@ -67,6 +67,7 @@ def read_request(body: bytes) -> CallRequest:
         reasoning=document.get("reasoning_effort") not in (None, "none"),
         prompt_caching=bool(marks),
         max_output=_limit(document),
+        choices=_choices(document),
         original=Original(Protocol.OPENAI_CHAT, body, document, canonical),
     )
 
@@ -233,6 +234,12 @@ def _limit(document: Mapping[str, Any]) -> int | None:
             raise _invalid(field, "a whole number from 1 is needed")
         return value
     return None
+
+
+def _choices(document: Mapping[str, Any]) -> int:
+    """How many answers are asked for. What is no such number is the provider's to refuse."""
+    number = document.get("n")
+    return number if isinstance(number, int) and number >= 1 else 1
 
 
 def _flag(document: Mapping[str, Any], field: str) -> bool:

@@ -8,7 +8,7 @@ import contextlib
 from datetime import UTC, datetime
 
 from routing.core.calls import CallReply, CallRequest
-from routing.core.failures import Failure, FailureKind
+from routing.core.failures import Failure, FailureKind, RouteUnusable
 from routing.providers.base import Endpoint, Exchange, Phase, Transport
 from routing.providers.dialects.openai_chat import ChunkReader, parse_json, read_reply, request_body
 from routing.providers.errors import ProviderFailed, classify_answer, classify_error_object, unreadable
@@ -66,7 +66,7 @@ class OpenAIAdapter:
         media_type = exchange.header("content-type").partition(";")[0].strip().lower()
         if media_type in ("application/json", "application/problem+json", "text/html"):
             raise await _not_a_stream(exchange, endpoint)
-        codec = ChunkReader(endpoint=endpoint, hides_usage=not request.wants_usage)
+        codec = ChunkReader(endpoint=endpoint, hides_usage=not request.wants_usage, choices=request.choices)
         return FrameStream(endpoint=endpoint, exchange=exchange, codec=codec)
 
     async def list_models(self, *, endpoint: Endpoint, transport: Transport) -> tuple[str, ...]:
@@ -88,20 +88,19 @@ class OpenAIAdapter:
 
 
 def _headers(endpoint: Endpoint, common: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers of a request. Raises ``CallFailed`` (auth) for a key or header that HTTP cannot carry."""
+    """The headers of a request. Raises ``RouteUnusable`` for a key or header that HTTP cannot carry."""
     pairs = [("authorization", f"Bearer {endpoint.api_key}")] if endpoint.api_key else []
     if endpoint.organization:
         pairs.append(("openai-organization", endpoint.organization))
     pairs += endpoint.headers
     if not all(name.isascii() and value.isascii() and f"{name}{value}".isprintable() for name, value in pairs):
-        raise ProviderFailed(
+        raise RouteUnusable(
             Failure(
                 FailureKind.AUTH,
                 f"{endpoint.provider}: the configured key, organization or a header has characters that no "
                 "HTTP header can carry",
                 code="unusable_key",
-            ),
-            provider=endpoint.provider,
+            )
         )
     return (*common, *((name.encode(), value.encode()) for name, value in pairs))
 

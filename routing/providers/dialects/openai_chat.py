@@ -129,7 +129,7 @@ def read_reply(body: bytes, *, endpoint: Endpoint) -> CallReply:
     if not isinstance(choices, list) or not choices:
         raise unreadable("the answer has no choices", endpoint=endpoint)
     events: list[Event] = [_started(document)]
-    for choice in choices:
+    for number, choice in enumerate(choices):
         if isinstance(choice, dict):
             _raise_for_choice(choice, endpoint)
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -137,7 +137,7 @@ def read_reply(body: bytes, *, endpoint: Endpoint) -> CallReply:
             raise unreadable("a choice of the answer has no message", endpoint=endpoint)
         tools = _ToolCalls()
         refused = _read_message(message, tools, events)
-        _stop(choice.get("finish_reason"), refused, events)
+        _stop(choice.get("finish_reason"), refused, number, events)
     usage = read_usage(document.get("usage"))
     if usage is not None:
         events.append(UsageReported(usage))
@@ -152,24 +152,26 @@ class ChunkReader:
     """
 
     __slots__ = (
+        "_choices",
         "_endpoint",
         "_hides_usage",
         "_is_started",
         "_refused",
+        "_stopped",
         "_tools",
         "has_content",
-        "has_stopped",
         "is_done",
     )
 
-    def __init__(self, *, endpoint: Endpoint, hides_usage: bool) -> None:
+    def __init__(self, *, endpoint: Endpoint, hides_usage: bool, choices: int = 1) -> None:
+        self._choices = choices
         self._endpoint = endpoint
         self._hides_usage = hides_usage
         self._is_started = False
-        self._refused = False
-        self._tools: dict[object, _ToolCalls] = {}
+        self._refused: set[int] = set()
+        self._stopped: set[int] = set()
+        self._tools: dict[int, _ToolCalls] = {}
         self.has_content = False
-        self.has_stopped = False
         self.is_done = False
 
     def read(self, event: ServerEvent) -> Frame | None:
@@ -187,8 +189,8 @@ class ChunkReader:
         return self._frame(chunk, event.raw)
 
     def fault_at_end(self) -> CallFailed | None:
-        """A stream may end without ``[DONE]`` if the model said why it stopped."""
-        if self.has_stopped:
+        """A stream may end without ``[DONE]`` if the model said of every choice why it stopped."""
+        if len(self._stopped) >= self._choices:
             return None
         return cut_off("the answer ended before the model stopped", endpoint=self._endpoint)
 
@@ -196,7 +198,7 @@ class ChunkReader:
         """What an event is that holds no JSON: the terminator, a keep-alive, or a fault."""
         data = event.data.strip()
         if data == DONE:
-            if not (self.has_content or self.has_stopped):
+            if not (self.has_content or self._stopped):
                 raise unreadable("the answer ended without any content", endpoint=self._endpoint)
             self.is_done = True
             return Frame(event.raw)
@@ -231,17 +233,19 @@ class ChunkReader:
             _raise_for_choice(choice, self._endpoint)
             delta = choice.get("delta")
             before = len(events)
+            index = choice.get("index")
+            number = index if type(index) is int else 0
             if isinstance(delta, dict) and delta:
-                index = choice.get("index")
-                tools = self._tools.get(index)
+                tools = self._tools.get(number)
                 if tools is None:
-                    tools = self._tools[index] = _ToolCalls()
-                self._refused |= _read_message(delta, tools, events)
+                    tools = self._tools[number] = _ToolCalls()
+                if _read_message(delta, tools, events):
+                    self._refused.add(number)
             self.has_content |= len(events) > before
             reason = choice.get("finish_reason")
             if reason is not None:
-                self.has_stopped = True
-                _stop(reason, self._refused, events)
+                self._stopped.add(number)
+                _stop(reason, number in self._refused, number, events)
 
 
 def read_usage(block: object) -> Usage | None:
@@ -415,11 +419,11 @@ def _read_parts(parts: list[Any], events: list[Event]) -> None:
             events.append(Text(part["text"]))
 
 
-def _stop(reason: object, refused: bool, events: list[Event]) -> None:
+def _stop(reason: object, refused: bool, choice: int, events: list[Event]) -> None:
     if refused:
-        events.append(Stopped(StopReason.REFUSAL))
+        events.append(Stopped(StopReason.REFUSAL, choice))
     elif isinstance(reason, str):
-        events.append(Stopped(STOP_REASONS.get(reason, StopReason.OTHER)))
+        events.append(Stopped(STOP_REASONS.get(reason, StopReason.OTHER), choice))
 
 
 def _started(document: Mapping[str, Any]) -> Started:

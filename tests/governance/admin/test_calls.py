@@ -21,7 +21,7 @@ from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.requirements import Requirements
 from routing.core.signals import Figures, HealthFigure, HistoryFigure
 from routing.core.transcript import canonical, digest, document
-from routing.core.vocabulary import LABELS, Enforcement, ListedOrder, Operation, RejectionReason, Selection
+from routing.core.vocabulary import LABELS, Enforcement, ListedOrder, Operation, RejectionReason, Selection, SkipReason
 from routing.snapshots import load_snapshot
 from telemetry.models import Attempt, Call, DecisionRecord
 from tests import factories
@@ -245,6 +245,19 @@ def test_the_page_of_a_call_shows_its_attempts_in_order(operator: Client) -> Non
     assert '<td data-label="Cost">0 USD</td>' in page
     assert f'<td data-label="Cost">{ABSENT}</td>' in page
     assert "served, after 1 other route(s)" in page
+
+
+def test_the_page_of_a_call_shows_what_was_passed_over(operator: Client) -> None:
+    call = factories.CallFactory.create(requests_sent=1)
+    factories.AttemptFactory.create(call=call, index=0, skip_reason="unusable", latency_ms=0.0)
+    factories.AttemptFactory.create(call=call, index=1, model="thorough")
+    page = text_of(operator.get(page_of(call)))
+    assert f"passed over: {LABELS[SkipReason.UNUSABLE]}".replace("'", "&#x27;") in page
+    assert f'<td data-label="Took">{ABSENT}</td>' in page
+    assert page.index("passed over:") < page.index("prod-east/thorough")
+    # A reason that another version has written.
+    factories.AttemptFactory.create(call=call, index=2, skip_reason="tooFarAway")
+    assert "passed over: tooFarAway" in text_of(operator.get(page_of(call)))
 
 
 def test_a_call_of_one_attempt_needs_no_table(operator: Client) -> None:

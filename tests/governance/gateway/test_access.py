@@ -10,16 +10,19 @@ from django.db import InterfaceError
 from governance.gateway import service
 from governance.models import AccessKey, Application
 from routing.core.vocabulary import Reach
+from routing.models import Configuration
 from telemetry.models import Call
 from tests.factories import (
     ApplicationFactory,
     ConfigurationFactory,
+    FallbackLinkFactory,
     LanguageModelFactory,
     PriceFactory,
     ProviderFactory,
 )
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Gateway, LoopThread, Reply, question
+from tests.governance.gateway.upstream import fails
 from tests.keys import issue_key, revoke_key
 from tests.servers.fake_provider import FakeProvider
 from tests.servers.web import wait_until
@@ -126,8 +129,11 @@ def test_a_key_that_is_none(world: World) -> None:
     for shown in (secret[:-1], secret + "x", secret.upper(), "sb-", secret.removeprefix("sb-"), "x" * 1000):
         reply = world.gateway.request(question(), key=shown)
         assert (reply.status, reply.error["code"]) == (401, "invalid_api_key")
+        assert reply.headers["www-authenticate"] == "Bearer"
         assert shown not in reply.error["message"]
-    assert world.gateway.request(question(), key="").error["code"] == "missing_api_key"
+    reply = world.gateway.request(question(), key="")
+    assert (reply.status, reply.error["code"], reply.headers["www-authenticate"]) == (401, "missing_api_key", "Bearer")
+    assert "www-authenticate" not in world.gateway.chat().headers
 
 
 # --- Configurations and models --------------------------------------------------------------------------------------
@@ -158,8 +164,43 @@ def test_models_that_a_key_allows(world: World) -> None:
     assert (call.rejection_reasons, call.candidates, world.asked) == ("notPermitted", 3, [0, 0, 1])
     world.gateway.secret = world.issue(allowed_models=[])
     reply = world.gateway.chat()
-    assert reply.status == 400
-    assert "prod-east/fast: notPermitted" in reply.error["message"]
+    assert (reply.status, reply.error["type"]) == (403, "forbidden")
+    assert reply.error["message"] == "support-chat: the key does not allow any of its models"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("target", "members"),
+    [
+        ("support-chat", {}),  # asked, and failed
+        ("support-chat", {"tools": [{"type": "function", "function": {"name": "look_up"}}]}),  # refused
+        ("prod-west/wise", {}),
+        ("prod-west/", {}),
+        ("secret-plans", {}),
+        ("no-such-plans", {}),
+    ],
+)
+def test_no_message_names_what_the_key_may_not_use(
+    world: World, target: str, members: dict[str, Any], stream: bool
+) -> None:
+    """Neither models and their providers nor configurations, whatever goes wrong."""
+    _, wise, huge = world.models
+    ConfigurationFactory(identifier="secret-plans", criteria=True)
+    hidden = ConfigurationFactory(identifier="hidden-drafts", fixed=True, fixed_model=wise)
+    ConfigurationFactory(identifier="hidden-gone", is_active=False)
+    for position, fallback in enumerate((hidden, Configuration.objects.get(identifier="hidden-gone"))):
+        FallbackLinkFactory(configuration=world.configuration, fallback=fallback, position=position)
+    huge.capabilities = ["chat"]
+    huge.save()
+    world.gateway.secret = world.issue(
+        allowed_models=["huge"], allowed_configurations=["support-chat"], may_name_models=True
+    )
+    world.script(fails(503), fails(503), fails(503))
+    reply = world.gateway.chat(target, stream=stream, **members)
+    assert reply.status >= 400
+    text = reply.body.decode() + str(reply.headers)
+    for name in {"fast", "wise", "prod-east", "prod-west", "secret-plans", "hidden"} - {target, *target.split("/")}:
+        assert name not in text, text
 
 
 @pytest.mark.parametrize(
@@ -203,8 +244,9 @@ def test_naming_a_model_does_not_go_round_the_models_allowed(world: World) -> No
     world.gateway.secret = world.issue(may_name_models=True, allowed_models=["wise"])
     assert world.gateway.chat("prod-west/wise").status == 200
     reply = world.gateway.chat("prod-east/fast")
-    assert reply.status == 400
-    assert "notPermitted" in reply.error["message"]
+    assert (reply.status, reply.error["type"]) == (403, "forbidden")
+    assert reply.error["message"] == "the named model: the key does not allow it"
+    assert world.calls()[-1].rejection_reasons == "notPermitted"
     listed = world.gateway.request(path="/v1/models", method="GET").json["data"]
     assert [each["id"] for each in listed] == ["support-chat", "prod-west/wise"]
     assert world.gateway.request(path="/v1/models/prod-east/fast", method="GET").status == 404

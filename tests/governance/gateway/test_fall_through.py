@@ -10,11 +10,15 @@ from decimal import Decimal
 
 import orjson
 import pytest
+from pytest_django import Settings
 
-from governance.gateway.middleware import provider_call
+from governance.gateway.middleware import fall_through
 from routing.core.failures import FailureKind
 from routing.core.vocabulary import ListedOrder
+from routing.credentials import store_key
 from routing.models import Configuration, LanguageModel
+from routing.vault import Vault
+from telemetry.health import read_health
 from telemetry.models import Call
 from tests.factories import ConfigurationFactory, FallbackLinkFactory
 from tests.governance.gateway.conftest import World, relist
@@ -97,10 +101,14 @@ def test_the_table_of_failures(world: World, name: str) -> None:
             served = world.models[fault.follows[0]]
             route = f"{served.provider.identifier}/{served.identifier}"
             assert reply.headers["x-signalbox-route"] == route
-            assert reply.headers["x-signalbox-fell-through"] == f"prod-east/fast ({fault.kind})"
+            passed_over = ["prod-west/wise (contextNoLonger)"] if fault.follows == (2,) else []
+            left = ", ".join([f"prod-east/fast ({fault.kind})", *passed_over])
+            assert reply.headers["x-signalbox-fell-through"] == left
             assert ANSWER in (_text(reply.chunks) if stream else reply.json["choices"][0]["message"]["content"])
             assert (call.success, call.fallback_attempts, call.served_model) == (True, 1, served.identifier)
-            assert [each.failure_kind for each in call.attempts.order_by("index")] == [fault.kind, ""]
+            sent = call.attempts.filter(skip_reason="").order_by("index")
+            assert [each.failure_kind for each in sent] == [fault.kind, ""]
+            assert call.attempts.count() == len(passed_over) + 2
         else:
             _is_told(reply.status, reply.error, reply.headers.get("x-should-retry"), call, fault)
             assert "x-signalbox-route" not in reply.headers
@@ -160,25 +168,69 @@ def test_a_destination_that_is_not_allowed_is_never_asked(world: World) -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_provider_that_cannot_be_used_does_not_end_the_call(world: World, change: dict[str, object]) -> None:
+def test_a_provider_that_cannot_be_used_is_passed_over(
+    world: World, change: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
     provider = world.models[0].provider
     for name, value in change.items():
         setattr(provider, name, value)
     provider.save()
     world.gateway.refresh()
-    assert world.gateway.chat().status == 200
+    caplog.clear()
+    replies = [world.gateway.chat() for _ in range(3)]
+    assert {each.status for each in replies} == {200}
+    assert {each.headers["x-signalbox-attempts"] for each in replies} == {"1"}
+    assert {each.headers["x-signalbox-fell-through"] for each in replies} == {"prod-east/fast (unusable)"}
+    assert world.asked == [0, 3, 0]
+    assert caplog.text.count("calls pass over the routes of provider prod-east") == 1  # and not once per call
+    call = world.calls()[0]
+    # What was not sent to is not the first route sent to, nor one that the call fell back from.
+    assert (call.success, call.first_provider, call.served_provider) == (True, "prod-west", "prod-west")
+    assert (call.requests_sent, call.fallback_attempts, call.retries) == (1, 0, 0)
+    passed, served = call.attempts.order_by("index")
+    assert (passed.provider, passed.model, passed.configuration) == ("prod-east", "fast", "support-chat")
+    assert (passed.skip_reason, passed.failure_kind, passed.latency_ms) == ("unusable", "", 0.0)
+    assert (served.provider, served.skip_reason, served.output_tokens) == ("prod-west", "", 340)
+    assert "prod-east" not in read_health(now=datetime.now(UTC))
+    assert "fast" not in world.gateway.service._streaks.counts
+
+
+def test_routes_none_of_which_can_be_used(world: World) -> None:
+    """It is the operator's fault and not the caller's, who is told which and why."""
+    for model in world.models:
+        model.provider.sealed_key = b"no key of this installation"
+        model.provider.save()
+    world.gateway.refresh()
+    reply = world.gateway.chat()
+    assert (reply.status, reply.error["type"]) == (500, "internal_error")
+    assert reply.headers["x-signalbox-attempts"] == "0"
+    for route in ("prod-east/fast", "prod-west/wise", "lab/huge"):
+        assert f"{route}: provider {route.partition('/')[0]}: its key does not open" in reply.error["message"]
     call = world.call()
-    assert (call.success, call.served_provider, call.requests_sent) == (True, "prod-west", 2)
-    assert world.asked == [0, 1, 0]
+    assert (call.failure_kind, call.requests_sent, call.first_provider) == ("internal_error", 0, "")
+    assert [each.skip_reason for each in call.attempts.order_by("index")] == ["unusable"] * 3
+    assert world.asked == [0, 0, 0]
+
+
+def test_a_key_that_no_header_can_carry_is_not_sent(world: World, settings: Settings) -> None:
+    """Said by the adapter, which is asked last; nothing was sent for all that."""
+    provider = world.models[0].provider
+    store_key(provider, "sk-übermut", vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
+    provider.save()
+    world.gateway.refresh()
+    assert world.gateway.chat().headers["x-signalbox-fell-through"] == "prod-east/fast (unusable)"
+    call = world.call()
+    assert (call.requests_sent, call.first_provider, world.asked) == (1, "prod-west", [0, 1, 0])
 
 
 def test_a_stream_without_content_is_not_held_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_call, "MOST_QUIET_BYTES", 10 * len(ROLE))
+    monkeypatch.setattr(fall_through, "MOST_QUIET_BYTES", 10 * len(ROLE))
     world.script(events(*[ROLE] * 40, end=[Stall()]), streams())
     reply = world.gateway.chat(stream=True)
     assert (reply.status, world.asked) == (200, [1, 1, 0])
     call = world.call()
     assert (call.success, call.first_failure_kind, call.served_provider) == (True, "unreadable", "prod-west")
+    assert call.attempts.get(index=0).error_code == "no_content"
 
 
 # --- Which error wins -----------------------------------------------------------------------------------------------
@@ -189,14 +241,20 @@ def test_the_last_error_wins_and_says_what_was_tried(world: World) -> None:
     reply = world.gateway.chat()
     assert reply.status == 429
     assert reply.headers["retry-after"] == "7"
-    assert reply.headers["x-signalbox-fell-through"] == (
-        "prod-east/fast (transient), prod-west/wise (auth), lab/huge (rate_limited)"
-    )
+    assert reply.headers["x-signalbox-fell-through"] == "prod-east/fast (transient), prod-west/wise (auth)"
     message = reply.error["message"]
     assert message.startswith("lab answered HTTP 429")
     assert "prod-east/fast: transient: prod-east answered HTTP 503" in message
     assert "prod-west/wise: auth: prod-west answered HTTP 401" in message
     assert "lab/huge" not in message
+
+
+@pytest.mark.parametrize("script", [answers(), fails(400), fails(503), fails(400, code="content_filter")], ids=range(4))
+def test_nothing_fell_through_where_only_one_route_was_asked(world: World, script: Script) -> None:
+    relist(world.configuration, world.models[:1])
+    world.gateway.refresh()
+    world.script(script)
+    assert "x-signalbox-fell-through" not in world.gateway.chat().headers
 
 
 def test_a_fault_of_the_request_says_what_was_tried_before_it(world: World) -> None:
@@ -216,8 +274,17 @@ def test_a_prompt_that_is_too_long_is_only_sent_where_there_is_more_room(world: 
     world.script(fails(400, code="context_length_exceeded"), answers(), fails(503))
     reply = world.gateway.chat()
     assert (reply.status, world.asked) == (503, [1, 0, 1])
-    assert "prod-west/wise: not asked, since its context is no longer" in reply.error["message"]
+    assert "prod-west/wise: Its context is no longer than the one that was exceeded" in reply.error["message"]
     assert "prod-east/fast: context_exceeded" in reply.error["message"]
+    assert reply.headers["x-signalbox-fell-through"] == (
+        "prod-east/fast (context_exceeded), prod-west/wise (contextNoLonger)"
+    )
+    walked = world.call().attempts.order_by("index")
+    assert [(each.model, each.failure_kind, each.skip_reason) for each in walked] == [
+        ("fast", "context_exceeded", ""),
+        ("huge", "transient", ""),
+        ("wise", "", "contextNoLonger"),
+    ]
 
 
 def test_a_context_of_unknown_length_is_no_longer_one(world: World) -> None:
@@ -409,11 +476,12 @@ def test_fallback_configurations_that_are_passed_over_are_named(world: World) ->
         "prod-east/fast: transient",
         "gone: The fallback configuration does not exist",
         "off: The fallback configuration is switched off",
-        "forbidden: The key does not allow the fallback configuration",
+        "fallback configurations that the key does not allow: 1",
         "unfit: unfit: every candidate was refused",
         "prod-east/fast: The route already stands earlier in the plan",
     ):
         assert told in message
+    assert "forbidden" not in message  # its name, which is not the key's to know
     world.script(fails(503), answers(), answers())
     assert world.gateway.chat("careful").status == 200
     assert world.calls()[-1].served_configuration == "last"
@@ -471,6 +539,31 @@ def test_what_counts_as_a_failure_in_a_row(world: World) -> None:
         world.script(script)
         world.gateway.chat(stream=stream)
         assert streaks.counts.get("fast", 0) == expected
+
+
+@pytest.mark.parametrize("finished", [1, 2])
+def test_the_end_of_one_choice_is_not_the_end_of_all(world: World, finished: int) -> None:
+    """A caller that hangs up when one of two answers is complete has not had what was asked for."""
+
+    def part(index: int, delta: dict[str, str], finish: str | None = None) -> bytes:
+        return orjson.dumps({"id": "c", "choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
+
+    first = [part(0, {"content": "One "}), part(0, {}, "stop")]
+    second = [part(1, {"content": "Two "}), part(1, {}, "stop")]
+    world.script(events(*first, *(second if finished == 2 else second[:1]), end=[Stall()]))
+    conversation = world.gateway.begin_chat(stream=True, n=2)
+    conversation.wait_for(second[finished - 1])
+    conversation.hang_up()
+    conversation.finish()
+    assert world.call().failure_kind == ("" if finished == 2 else "cancelled")
+
+
+def test_a_stream_that_ends_behind_the_first_of_two_choices_is_cut_off(world: World) -> None:
+    world.script(events(ROLE, TEXT, STOP))
+    reply = world.gateway.chat(stream=True, n=2)
+    assert orjson.loads(reply.frames[-1])["error"]["code"] == "cut_off"
+    world.script(events(ROLE, TEXT, STOP, DONE))  # a host that gives one answer whatever it was asked for
+    assert world.gateway.chat(stream=True, n=2).frames[-1] == DONE
 
 
 @pytest.mark.parametrize("stop", [False, True])

@@ -15,6 +15,8 @@ from routing.core.decision import Decision
 from routing.core.transcript import canonical, digest, document, restore
 from routing.core.vocabulary import Selection
 from routing.models import LanguageModel
+from telemetry.health import read_health
+from telemetry.history import read_history
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 from tests.authors import SOMEBODY
 from tests.factories import ConfigurationFactory, LanguageModelFactory, PriceFactory, ProviderFactory
@@ -263,17 +265,53 @@ def test_a_refusal_of_a_replaced_route_is_not_the_calls(world: World) -> None:
     assert (call.success, call.failure_kind, call.first_failure_kind) == (True, "", "transient")
 
 
-def test_an_error_of_our_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_of_our_own(world: World, monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
     def fail(*_: object) -> None:
         raise LookupError("a fault of ours, distinctly")
 
     monkeypatch.setattr(world.gateway.service._endpoints, "of", fail)
     object.__setattr__(world.gateway.service.services, "endpoint_of", fail)
-    reply = world.gateway.chat()
-    assert (reply.status, reply.error["code"]) == (500, "internal_error")
+    reply = world.gateway.chat(stream=stream)
+    assert (reply.status, reply.error["type"], reply.error["code"]) == (500, "internal_error", "internal_error")
     assert "distinctly" not in reply.error["message"]
     call = only(world)
-    assert (call.success, call.error_class) == (False, "LookupError")
+    assert reply.headers["x-signalbox-call"] == str(call.pk)
+    assert (call.success, call.failure_kind, call.error_class) == (False, "internal_error", "LookupError")
+    assert call.first_failure_kind == "internal_error"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_of_our_own_says_nothing_about_a_provider(
+    world: World, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    """Wherever it happens: before anything is sent, when the answer is priced, after a route that did fail."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise LookupError("a fault of ours")
+
+    streaks = world.gateway.service._streaks
+    script = streams() if stream else answers()
+    for place in ("registry", "price"):
+        with monkeypatch.context() as patched:
+            name = {"registry": "adapter_for", "price": "price_at"}[place]
+            patched.setattr(f"governance.gateway.middleware.provider_call.{name}", fail)
+            world.script(script)
+            world.gateway.chat(stream=stream)
+            assert world.calls()[-1].first_failure_kind == "internal_error"
+            assert "fast" not in streaks.counts
+    assert "openai" not in read_health(now=datetime.now(UTC))
+    with monkeypatch.context() as patched:
+        patched.setattr("governance.gateway.middleware.provider_call.price_at", fail)
+        world.script(fails(503), script)
+        world.gateway.chat(stream=stream)
+    call = world.calls()[-1]
+    assert (call.failure_kind, call.first_failure_kind) == ("internal_error", "transient")
+    kinds = [(each.failure_kind, each.error_code) for each in call.attempts.order_by("index")]
+    assert kinds[1] == ("internal_error", "LookupError")
+    assert streaks.counts == {"fast": 1}
+    assert list(read_health(now=datetime.now(UTC))) == ["openai"]
+    assert not read_history(now=datetime.now(UTC), currency="USD")
 
 
 def test_an_error_of_our_own_lets_the_provider_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,24 @@ def test_an_override_has_no_configuration_to_name() -> None:
     assert text.startswith("the named model: every candidate was refused. prod-east/fast: notPermitted")
 
 
+def test_a_caller_is_told_of_no_model_that_the_key_does_not_allow() -> None:
+    wanted = Criteria(adapter_types=("anthropic",))
+    only_fast = frozenset({"fast"})
+    limits = Limits(allowed_models=only_fast)
+    text = decided(criteria(wanted), FAST, SLOW, limits=limits).refusal(allowed_models=only_fast)
+    assert text == (
+        "assistant: every candidate was refused. "
+        "prod-east/fast: adapterNotAllowed (adapter type openai is not among anthropic); "
+        "models that the key does not allow: 1"
+    )
+    text = decided(listed("gone", "fast"), FAST, limits=NOBODY).refusal(allowed_models=frozenset())
+    assert text == "letters: the key does not allow any of its models"
+    text = decided(listed("gone"), limits=NOBODY).refusal(allowed_models=frozenset())
+    assert text.startswith("letters: its model is not in service")
+    text = decided(override("fast"), FAST, limits=NOBODY).refusal(allowed_models=frozenset())
+    assert text == "the named model: the key does not allow it"
+
+
 def test_reasons_are_distinct_and_sorted() -> None:
     wanted = Criteria(capabilities=("vision",), max_cost_input=10**9)
     dear = model("dear", capabilities=["vision"], prices=[price("5", "5")])

@@ -8,6 +8,7 @@ from routing.core.failures import (
     FailureKind,
     NextRoute,
     Retry,
+    internal_failure,
 )
 
 TABLE = {
@@ -27,6 +28,7 @@ TABLE = {
     "rate_exceeded": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
     "forbidden": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
     "cancelled": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
+    "internal_error": (Retry.NEVER, NextRoute.NO, CircuitEffect.NONE, False),
 }
 
 
@@ -46,3 +48,9 @@ def test_a_failure_knows_its_row_and_travels_as_an_exception() -> None:
     raised = CallFailed(failure)
     assert raised.failure is failure
     assert str(raised) == "slow down"
+
+
+def test_an_error_of_our_own_is_told_by_its_class_alone() -> None:
+    failure = internal_failure(LookupError("what nobody may read"))
+    assert (failure.kind, failure.code) == (FailureKind.INTERNAL, "LookupError")
+    assert "nobody" not in failure.message

@@ -6,6 +6,7 @@ from routing.core.configuration import Criteria
 from routing.core.decision import Decision
 from routing.core.failures import Failure, FailureKind
 from routing.core.plan import PIN, Fallback, Plan, Preference, Skip, final_failure, plan
+from routing.core.requirements import Limits
 from routing.core.vocabulary import LABELS, SkipReason
 from tests.routing.core.samples import at, criteria, decided, fixed, listed, model
 
@@ -103,6 +104,7 @@ LAST = Failure(FailureKind.RATE_LIMITED, "prod-kind-b/b: slow down", retry_after
 RESTING = Skip("prod-kind-a/a", SkipReason.RESTING, "resting for 12 s after 3 failures")
 BUSY = Skip.of("prod-kind-b/b", SkipReason.SATURATED)
 DEAR = Skip.of("prod-kind-c/c", SkipReason.NOT_AFFORDABLE)
+UNUSABLE = Skip.of("prod-kind-b/b", SkipReason.UNUSABLE, "provider prod-kind-b: its key does not open")
 UNKNOWN = Skip.of("prod-kind-a/a", SkipReason.UNKNOWN_TO_PROVIDER)
 PARTLY = decided(criteria(Criteria(adapter_types=("kind-b",))), A, B)
 REFUSED_A = "prod-kind-a/a: adapterNotAllowed (adapter type kind-a is not among kind-b)"
@@ -133,10 +135,12 @@ def test_a_sole_provider_error_is_left_as_it_is() -> None:
         ([DEAR], FailureKind.OVER_BUDGET),
         ([RESTING, UNKNOWN], FailureKind.TRANSIENT),
         ([BUSY], FailureKind.TRANSIENT),
+        ([BUSY, UNUSABLE], FailureKind.TRANSIENT),
+        ([UNUSABLE, UNKNOWN], FailureKind.INTERNAL),
         ([UNKNOWN], FailureKind.UNSUPPORTED),
         ([], FailureKind.UNSUPPORTED),
     ],
-    ids=["money-before-rest", "money", "resting", "busy", "unknown", "nothing"],
+    ids=["money-before-rest", "money", "resting", "busy", "rest-before-unusable", "unusable", "unknown", "nothing"],
 )
 def test_which_failure_it_is_without_a_provider_error(skips: list[Skip], kind: FailureKind) -> None:
     failure = final_failure(decision=PARTLY, last=None, skips=skips)
@@ -144,6 +148,42 @@ def test_which_failure_it_is_without_a_provider_error(skips: list[Skip], kind: F
     assert failure.message.endswith(REFUSED_A)
     for skip in skips:
         assert f"{skip.name}: {skip.detail}" in failure.message
+
+
+ONLY_B = frozenset({"b"})
+
+
+@pytest.mark.parametrize("last", [None, LAST], ids=["nothing sent", "sent"])
+def test_a_key_learns_nothing_of_what_it_may_not_use(last: Failure | None) -> None:
+    """Neither of models nor of configurations; how many they are is told."""
+    forbidden = Skip.of("secret-letters", SkipReason.CONFIGURATION_FORBIDDEN)
+    failure = final_failure(decision=PARTLY, last=last, skips=[BUSY, forbidden, forbidden], allowed_models=ONLY_B)
+    assert "kind-a" not in failure.message
+    assert "secret-letters" not in failure.message
+    assert "prod-kind-b/b" in failure.message
+    assert "fallback configurations that the key does not allow: 2" in failure.message
+    assert "models that the key does not allow: 1" in failure.message
+
+
+def test_the_words_of_a_skip_name_no_model_that_the_key_does_not_allow() -> None:
+    fallbacks = [Fallback("assistant", NOTHING)]
+    named = plan(DECISION, limit=1, fallbacks=fallbacks).skips[0].detail
+    unnamed = plan(DECISION, limit=1, fallbacks=fallbacks, allowed_models=ONLY_B).skips[0].detail
+    hidden = [each.model.route for each in NOTHING.refused if each.model.identifier not in ONLY_B]
+    assert hidden
+    assert all(route in named and route not in unnamed for route in hidden)
+
+
+def test_only_the_key_in_the_way_is_forbidden() -> None:
+    nobody = decided(criteria(), A, B, limits=Limits(allowed_models=frozenset()))
+    failure = final_failure(decision=nobody, last=None, skips=[], allowed_models=frozenset())
+    assert failure.kind is FailureKind.FORBIDDEN
+    assert failure.message == f"{nobody.configuration}: the key does not allow any of its models"
+    # One of them was refused for another reason as well: then it is not the key alone.
+    partly = decided(criteria(Criteria(adapter_types=("kind-c",))), A, B, limits=Limits(allowed_models=ONLY_B))
+    failure = final_failure(decision=partly, last=None, skips=[], allowed_models=ONLY_B)
+    assert failure.kind is FailureKind.UNSUPPORTED
+    assert "prod-kind-a" not in failure.message
 
 
 def test_nobody_eligible_is_told_as_a_refusal_once() -> None:

@@ -446,6 +446,22 @@ def test_tool_calls_of_several_choices_are_told_apart() -> None:
     assert [event.call_id for event in found if isinstance(event, ToolCallStarted)] == ["a", "b"]
 
 
+def test_every_choice_stops_for_itself() -> None:
+    """What one of them does is not what the others do: declining, stopping, and so the end of the answer."""
+    reader = ChunkReader(endpoint=ENDPOINT, hides_usage=True, choices=2)
+    found: list[Event] = []
+    for payload in (delta(index=1, refusal="No."), delta(index=0, content="x"), delta("stop", 0)):
+        frame = reader.read(ServerEvent("", orjson.dumps(payload), b""))
+        assert frame is not None
+        found += frame.events
+    assert found[-1] == Stopped(StopReason.END, 0)
+    assert reader.fault_at_end() is not None
+    frame = reader.read(ServerEvent("", orjson.dumps(delta("stop", 1)), b""))
+    assert frame is not None
+    assert frame.events == (Stopped(StopReason.REFUSAL, 1),)
+    assert reader.fault_at_end() is None
+
+
 def test_a_refusal_in_pieces() -> None:
     found = stream_events(delta(refusal="I "), delta(refusal="cannot."), delta("stop"))
     assert found == [Text("I "), Text("cannot."), Stopped(StopReason.REFUSAL)]
