@@ -15,7 +15,7 @@ from threading import Lock
 from django.db import InterfaceError, InternalError, OperationalError, transaction
 
 from telemetry.models import Attempt, Call, DecisionRecord
-from telemetry.records import CallRecord
+from telemetry.records import CallRecord, fitting_text
 from telemetry.usage import add_usage
 
 logger = logging.getLogger(__name__)
@@ -150,16 +150,12 @@ def clean(record: CallRecord) -> CallRecord:
     """The record with every text that came from outside cut to what a column holds, without NUL characters."""
     return replace(
         record,
-        requested=_text(record.requested, 300),
-        user=_text(record.user, 128),
-        source=_text(record.source, 64),
-        error_class=_text(record.error_class, 100),
-        response_model=_text(record.response_model, 150),
+        requested=fitting_text(record.requested, 300),
+        user=fitting_text(record.user, 128),
+        source=fitting_text(record.source, 64),
+        error_class=fitting_text(record.error_class, 100),
+        response_model=fitting_text(record.response_model, 150),
     )
-
-
-def _text(value: str, length: int) -> str:
-    return value.replace("\x00", "")[:length]
 
 
 def _count(value: int | None) -> int | None:
@@ -247,7 +243,7 @@ def _attempts(record: CallRecord) -> list[Attempt]:
             waited_ms=each.waited_ms,
             latency_ms=each.latency_ms,
             failure_kind=each.failure_kind,
-            error_code=_text(each.error_code, 100),
+            error_code=fitting_text(each.error_code, 100),
             skip_reason=each.skip_reason,
             output_tokens=None if each.tokens is None else _count(each.tokens.output),
             cost_nanos=each.cost_nanos,

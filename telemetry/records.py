@@ -29,6 +29,11 @@ def call_id_of(*, milliseconds: int, noise: int) -> UUID:
     return UUID(int=value)
 
 
+def fitting_text(value: str, length: int) -> str:
+    """A text that came from outside as a column can hold it: cut, and without NUL characters."""
+    return value.replace("\x00", "")[:length]
+
+
 @dataclass(frozen=True, slots=True)
 class RouteName:
     """Which route: identifiers of configuration, provider and model, the adapter type, the id sent upstream."""

@@ -1,17 +1,18 @@
-"""Keys as values: every key that may call, by its digest, so that recognising one costs no query."""
+"""Who may call, as values: every key by its digest, so that recognising one costs no query; and the applications in
+whose name tasks may call without a key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from governance.access.keys import digest_of
-from governance.models import AccessKey, AccessVersion
+from governance.models import AccessKey, AccessVersion, Application
 from routing.snapshots import Polled
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: identifiers for rows, and what the key allows (``None`` is all)."""
+    """Who calls: identifiers for rows, and what the key allows (``None`` is all). A task has no key."""
 
     key: str
     application: str
@@ -28,29 +29,61 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """All keys of active applications that were not revoked."""
+    """All keys of active applications that were not revoked: by digest, and by their own id.
+
+    ``tasks`` has the active applications that may run tasks, by identifier.
+    """
 
     callers: Mapping[str, Caller]
+    keys: Mapping[str, Caller] = field(default_factory=dict)
+    tasks: Mapping[str, Caller] = field(default_factory=dict)
 
     def recognise(self, secret: str, *, now: datetime) -> Caller | None:
         """The caller behind a secret; ``None`` if it is unknown, revoked or expired."""
-        caller = self.callers.get(digest_of(secret))
-        if caller is None or (caller.expires_at is not None and caller.expires_at <= now):
-            return None
-        return caller
+        return _in_time(self.callers.get(digest_of(secret)), now)
+
+    def find(self, *, application: str, key: str, now: datetime) -> Caller | None:
+        """The caller of a call that was handed in: by the id of its key, or without one by its application.
+
+        ``None`` if the key was revoked or has expired since, or the application may not, or no longer, run tasks.
+        """
+        return _in_time(self.keys.get(key), now) if key else self.tasks.get(application)
 
 
 def load_directory() -> Directory:
-    """Read the keys: one query."""
+    """Read keys and applications: two queries."""
     rows = AccessKey.objects.filter(
         revoked_at=None, application__is_active=True, application__retired_at=None
     ).select_related("application")
-    return Directory({row.secret_digest: _caller(row) for row in rows})
+    callers = {row.secret_digest: _caller(row) for row in rows}
+    applications = Application.objects.filter(may_run_tasks=True, is_active=True, retired_at=None)
+    return Directory(
+        callers=callers,
+        keys={caller.key: caller for caller in callers.values()},
+        tasks={row.identifier: task_caller(row.identifier, source=row.source) for row in applications},
+    )
 
 
 def directory_poll() -> Polled[Directory]:
     """A poll of the keys, for one process."""
     return Polled(name="keys", read_version=AccessVersion.read, load=load_directory)
+
+
+def task_caller(application: str, *, source: str = "") -> Caller:
+    """Who calls without a key, in an application's name: any configuration, and no model by its own name."""
+    return Caller(
+        key="",
+        application=application,
+        allowed_configurations=None,
+        allowed_models=None,
+        may_name_models=False,
+        expires_at=None,
+        source=source,
+    )
+
+
+def _in_time(caller: Caller | None, now: datetime) -> Caller | None:
+    return None if caller is None or (caller.expires_at is not None and caller.expires_at <= now) else caller
 
 
 def _caller(row: AccessKey) -> Caller:

@@ -80,7 +80,10 @@ class ApplicationAdmin(NamedRecordAdmin):
     kind = RecordKind.APPLICATION
     inlines = (KeyInline,)
     list_display = ("called", "is_active", "description", "created_at")
-    fieldsets = ((None, {"fields": ("name", "identifier", "description", "is_active")}),)
+    fieldsets = (
+        (None, {"fields": ("name", "identifier", "description", "is_active")}),
+        ("Without a key", {"fields": ("may_run_tasks",)}),
+    )
 
 
 class AccessKeyForm(RecordForm):

@@ -16,6 +16,8 @@ class RecordKind(StrEnum):
     APPLICATION = "application"
     KEY = "key"
     SETTING = "setting"
+    SUBMISSION = "submission"
+    BATCH = "batch"
 
 
 class AuditAction(StrEnum):
@@ -31,6 +33,7 @@ class AuditAction(StrEnum):
     RESEALED = "resealed"
     RESET = "reset"
     REMOVED = "removed"
+    CANCELLED = "cancelled"
 
 
 class Channel(StrEnum):
@@ -54,6 +57,7 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.RESEALED: "Sealed again",
         AuditAction.RESET: "Set back to the default",
         AuditAction.REMOVED: "Removed",
+        AuditAction.CANCELLED: "Cancelled",
     }
 )
 
@@ -66,6 +70,8 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
         RecordKind.APPLICATION: "Application",
         RecordKind.KEY: "Virtual key",
         RecordKind.SETTING: "Setting",
+        RecordKind.SUBMISSION: "Submitted call",
+        RecordKind.BATCH: "Batch",
     }
 )
 

@@ -81,6 +81,17 @@ class RequestProblem(Exception):
             final=retry_after is None,
         )
 
+    def within(self, place: str) -> "RequestProblem":
+        """The same problem of a request that is a part of another one, such as ``calls[3]``."""
+        problem = self.problem
+        return RequestProblem(
+            problem.status,
+            f"{place}: {problem.message}",
+            code=problem.code,
+            parameter=f"{place}.{problem.parameter}" if problem.parameter else place,
+            retry_after=problem.retry_after,
+        )
+
 
 def problem_of(failure: Failure) -> Problem:
     """What a caller is told of a call's failure."""

@@ -1,18 +1,29 @@
-"""The governance records: who may call, the settings in force, and who changed what."""
+"""The governance records: who may call, the settings in force, who changed what, and calls that wait for a worker."""
 
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
 from governance.models.revision import Revision
 from governance.models.setting import SettingsVersion, SettingValue
+from governance.models.stored_content import CONTENT_LABELS, ContentKind, StoredContent
+from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Batch, Submission, SubmissionState
 
 __all__ = [
+    "CONTENT_LABELS",
+    "OPEN",
+    "STATE_LABELS",
+    "STATE_MEANINGS",
     "AccessKey",
     "AccessVersion",
     "Application",
     "AuditEvent",
+    "Batch",
     "ChainHead",
+    "ContentKind",
     "Revision",
     "SettingValue",
     "SettingsVersion",
+    "StoredContent",
+    "Submission",
+    "SubmissionState",
 ]

@@ -17,6 +17,12 @@ class Application(NamedRecord):
     counter: ClassVar[type[VersionCounter]] = AccessVersion
 
     description = models.TextField(blank=True)
+    may_run_tasks = models.BooleanField(
+        "may run tasks",
+        default=False,
+        help_text="Whether Celery tasks and Python code may call in its name, without a key. Whoever may write to the "
+        "message broker can then do so too.",
+    )
 
     class Meta:
         ordering: ClassVar = ["identifier"]

@@ -157,6 +157,41 @@ ASSUMED_MAX_OUTPUT = _whole_number(
     help="Output tokens assumed for the upper bound of a call's cost when neither the caller nor the model has a "
     "limit.",
 )
+MAX_DELIVERIES = _whole_number(
+    key="calls.maxDeliveries",
+    default=2,
+    minimum=1,
+    maximum=10,
+    unit="deliveries",
+    help="How often a submitted call is handed to a worker when workers are lost before they have sent anything. A "
+    "call whose request was sent to a provider is never sent again, whatever this says.",
+)
+CONTENT_HOURS = _whole_number(
+    key="calls.contentHours",
+    default=24,
+    minimum=1,
+    maximum=24 * 90,
+    unit="hours",
+    help="How long the content of a submitted call is kept, sealed: its answer from the call's end, its request until "
+    "then, but no longer than this from its submission. A call that no worker has taken up by then has expired.",
+)
+SUBMISSION_DAYS = _whole_number(
+    key="calls.submissionDays",
+    default=30,
+    minimum=1,
+    maximum=3650,
+    unit="days",
+    help="How long the rows of submitted calls and batches are kept once they have ended. The rows of the calls "
+    "themselves are not concerned.",
+)
+MAX_BATCH_CALLS = _whole_number(
+    key="calls.maxBatchCalls",
+    default=1000,
+    minimum=1,
+    maximum=100_000,
+    unit="calls",
+    help="How many calls one batch may hold.",
+)
 
 REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
     {
@@ -169,6 +204,10 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             TELEMETRY,
             MAX_BODY_BYTES,
             ASSUMED_MAX_OUTPUT,
+            MAX_DELIVERIES,
+            CONTENT_HOURS,
+            SUBMISSION_DAYS,
+            MAX_BATCH_CALLS,
         )
     }
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -9,11 +10,15 @@ from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import (
     ASSUMED_MAX_OUTPUT,
     CALL_HISTORY,
+    CONTENT_HOURS,
     CURRENCY,
+    MAX_BATCH_CALLS,
     MAX_BODY_BYTES,
+    MAX_DELIVERIES,
     OPERATION_CAPABILITY_ENFORCEMENT,
     POLICY_MODE,
     REGISTRY,
+    SUBMISSION_DAYS,
     TELEMETRY,
     Setting,
     Value,
@@ -50,6 +55,27 @@ class SettingsSnapshot:
             assumed_max_output=self[ASSUMED_MAX_OUTPUT],
         )
 
+    @property
+    def submission_policy(self) -> "SubmissionPolicy":
+        """The settings of calls that are handed in."""
+        return SubmissionPolicy(
+            max_deliveries=self[MAX_DELIVERIES],
+            content_kept=timedelta(hours=self[CONTENT_HOURS]),
+            rows_kept=timedelta(days=self[SUBMISSION_DAYS]),
+            max_batch_calls=self[MAX_BATCH_CALLS],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionPolicy:
+    """How submitted calls are dealt with: deliveries of one call, how long its content and its row are kept, and how
+    many calls a batch may hold."""
+
+    max_deliveries: int
+    content_kept: timedelta
+    rows_kept: timedelta
+    max_batch_calls: int
+
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
@@ -57,6 +83,7 @@ class EffectiveSettings:
 
     routing: RoutingPolicy
     max_body_bytes: int
+    submissions: SubmissionPolicy
     version: int
 
 
@@ -65,7 +92,12 @@ def load_settings() -> EffectiveSettings:
     version = SettingsVersion.read()
     stored = dict(SettingValue.objects.values_list("key", "value"))
     snapshot = SettingsSnapshot(stored, version=version, pinned=pinned_settings())
-    return EffectiveSettings(routing=snapshot.routing_policy, max_body_bytes=snapshot[MAX_BODY_BYTES], version=version)
+    return EffectiveSettings(
+        routing=snapshot.routing_policy,
+        max_body_bytes=snapshot[MAX_BODY_BYTES],
+        submissions=snapshot.submission_policy,
+        version=version,
+    )
 
 
 def settings_poll() -> Polled[EffectiveSettings]:

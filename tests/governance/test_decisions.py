@@ -15,7 +15,7 @@ from governance import decisions
 from governance.changes.settings import clear_setting, store_setting
 from governance.decisions import HEALTH_AGE, HISTORY_AGE, Standing, StandingPoll, lay_out, rule
 from governance.settings_store.registry import CALL_HISTORY, CURRENCY, POLICY_MODE, TELEMETRY
-from governance.settings_store.store import EffectiveSettings
+from governance.settings_store.store import EffectiveSettings, SubmissionPolicy
 from routing.circuits import FailureStreaks
 from routing.core.catalogue import Catalogue, ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria, override
@@ -102,7 +102,12 @@ def standing_of(
     streaks = streaks or FailureStreaks()
     return Standing.of(
         settings=EffectiveSettings(
-            routing=policy or RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True), max_body_bytes=1, version=1
+            routing=policy or RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True),
+            max_body_bytes=1,
+            submissions=SubmissionPolicy(
+                max_deliveries=2, content_kept=timedelta(hours=1), rows_kept=timedelta(days=1), max_batch_calls=3
+            ),
+            version=1,
         ),
         snapshot=CatalogueSnapshot(
             catalogue=catalogue,

@@ -83,10 +83,38 @@ def test_all_is_not_none_of_them() -> None:
     }
 
 
+def test_the_caller_of_a_call_handed_in_earlier_is_found_by_the_id_of_its_key() -> None:
+    record, _ = issued(expires_at=NOW + timedelta(hours=1), allowed_models=["fast"])
+    directory = load_directory()
+    key = str(record.pk)
+    found = directory.find(application="helpdesk", key=key, now=NOW)
+    assert found is not None
+    assert (found.key, found.application, found.allowed_models) == (key, "helpdesk", frozenset({"fast"}))
+    assert directory.find(application="helpdesk", key=key, now=NOW + timedelta(hours=1)) is None
+    revoke_key(record, author=SOMEBODY)
+    assert load_directory().find(application="helpdesk", key=key, now=NOW) is None
+
+
+def test_without_a_key_an_application_calls_if_it_may_run_tasks() -> None:
+    ApplicationFactory.create(identifier="nightly", may_run_tasks=True, source="demo")
+    ApplicationFactory.create(identifier="helpdesk")
+    ApplicationFactory.create(identifier="asleep", may_run_tasks=True, is_active=False)
+    ApplicationFactory.create(identifier="gone", may_run_tasks=True, retired_at=NOW)
+    directory = load_directory()
+    found = directory.find(application="nightly", key="", now=NOW)
+    assert found is not None
+    assert (found.key, found.application, found.source) == ("", "nightly", "demo")
+    assert (found.may_ask_for("support-chat"), found.allowed_models, found.may_name_models) == (True, None, False)
+    for other in ("helpdesk", "asleep", "gone", "nonesuch", ""):
+        assert directory.find(application=other, key="", now=NOW) is None, other
+    # A key is not replaced by its application's permission: one that was revoked stays so.
+    assert directory.find(application="nightly", key="5f0c7c0e", now=NOW) is None
+
+
 @pytest.mark.parametrize("number", [0, 1, 30])
-def test_the_directory_takes_one_query(number: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    secrets = [issued(application=ApplicationFactory.create()).secret for _ in range(number)]
-    with django_assert_num_queries(1):
+def test_the_directory_takes_two_queries(number: int, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    secrets = [issued(application=ApplicationFactory.create(may_run_tasks=True)).secret for _ in range(number)]
+    with django_assert_num_queries(2):
         directory = load_directory()
         recognised = [directory.recognise(secret, now=NOW) for secret in secrets]
     assert len({caller.application for caller in recognised if caller is not None}) == number

@@ -12,13 +12,19 @@ from pytest_django import Settings
 
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
-from governance.models import SettingsVersion
+from governance.gateway.errors import RequestProblem
+from governance.models import SettingsVersion, Submission
 from governance.settings_store.registry import REGISTRY
+from governance.submissions.claims import Ending, end
+from governance.submissions.intake import cancel, submit_batch
+from governance.submissions.readouts import read_result
+from governance.submissions.sweeping import remove_old, sweep
 from routing.models import Price
 from telemetry.models import Call
 from tests.factories import CallFactory, ConfigurationFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
+from tests.governance.submissions.orders import HELPDESK, handed_in, later, order, taken_up
 
 AUTHOR = Author("a test", Channel.COMMAND)
 
@@ -104,6 +110,39 @@ def cap_the_answers(world: World) -> None:
         model.save()
 
 
+def deliveries_of_lost_workers(world: World) -> int:
+    """How often a call is taken up whose workers are all lost before they have sent anything."""
+    submission = handed_in()
+    for count in range(1, 20):
+        taken_up(submission)
+        if not sweep(now=later(seconds=31)).deliveries:
+            return count
+    raise AssertionError("it is taken up for ever")
+
+
+def hours_an_answer_is_kept(world: World) -> float:
+    submission = handed_in()
+    end(taken_up(submission), Ending(answer=b"{}", failure=None), now=datetime.now(UTC))
+    kept_until = read_result(submission, application="helpdesk").kept_until
+    assert kept_until is not None
+    return round((kept_until - datetime.now(UTC)) / timedelta(hours=1), 2)
+
+
+def is_row_there_after_a_fortnight(world: World) -> bool:
+    submission = handed_in()
+    cancel(submission)
+    remove_old(now=later(days=14))
+    return Submission.objects.filter(pk=submission).exists()
+
+
+def is_a_batch_of_five_taken(world: World) -> bool:
+    try:
+        submit_batch([order()] * 5, caller=HELPDESK)
+    except RequestProblem:
+        return False
+    return True
+
+
 EFFECTS: dict[str, Effect] = {
     "routing.policyMode": Effect("economy", "prod-east/fast", "lab/huge", route, make_the_last_one_cheap),
     "routing.callHistory": Effect(True, "prod-east/fast", "lab/huge", route, make_the_last_one_quick),
@@ -111,6 +150,10 @@ EFFECTS: dict[str, Effect] = {
     "routing.currency": Effect("EUR", 200, 400, status_below_a_ceiling, cap_the_answers),
     "telemetry.enabled": Effect(False, 1, 0, calls_recorded),
     "gateway.maxBodyBytes": Effect(2048, 200, 413, status_of_a_large_body),
+    "calls.maxDeliveries": Effect(4, 2, 4, deliveries_of_lost_workers),
+    "calls.contentHours": Effect(5, 24.0, 5.0, hours_an_answer_is_kept),
+    "calls.submissionDays": Effect(7, True, False, is_row_there_after_a_fortnight),
+    "calls.maxBatchCalls": Effect(4, True, False, is_a_batch_of_five_taken),
     "budgets.assumedMaxOutput": Effect(77, 400, 200, status_below_a_ceiling, leave_the_longest_answer_open),
 }
 

@@ -85,6 +85,34 @@ EXPECTED: dict[str, Expectation] = {
         unreadable=4096,
         says="neither the caller nor the model has a limit",
     ),
+    "calls.maxDeliveries": Expectation(
+        default=2,
+        good={1: 1, 3: 3, 10: 10},
+        bad=[*WHOLE_NUMBERS, 11],
+        unreadable=2,
+        says="never sent again, whatever this says",
+    ),
+    "calls.contentHours": Expectation(
+        default=24,
+        good={1: 1, 72: 72, 2160: 2160},
+        bad=[*WHOLE_NUMBERS, 2161],
+        unreadable=24,
+        says="no worker has taken up by then has expired",
+    ),
+    "calls.submissionDays": Expectation(
+        default=30,
+        good={1: 1, 90: 90, 3650: 3650},
+        bad=[*WHOLE_NUMBERS, 3651],
+        unreadable=30,
+        says="once they have ended",
+    ),
+    "calls.maxBatchCalls": Expectation(
+        default=1000,
+        good={1: 1, 50: 50, 100_000: 100_000},
+        bad=[*WHOLE_NUMBERS, 100_001],
+        unreadable=1000,
+        says="How many calls one batch may hold",
+    ),
 }
 
 json_values = st.recursive(

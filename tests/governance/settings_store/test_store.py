@@ -1,5 +1,6 @@
 """Settings in force: what is stored, else the default; one way to store, and a version that moves with it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ CHANGES: dict[str, tuple[Any, str, Any]] = {
     "telemetry.enabled": (False, "routing.telemetry", False),
     "gateway.maxBodyBytes": (4096, "max_body_bytes", 4096),
     "budgets.assumedMaxOutput": (77, "routing.assumed_max_output", 77),
+    "calls.maxDeliveries": (5, "submissions.max_deliveries", 5),
+    "calls.contentHours": (5, "submissions.content_kept", timedelta(hours=5)),
+    "calls.submissionDays": (7, "submissions.rows_kept", timedelta(days=7)),
+    "calls.maxBatchCalls": (4, "submissions.max_batch_calls", 4),
 }
 
 pytestmark = pytest.mark.django_db

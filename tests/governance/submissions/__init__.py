@@ -1,0 +1,1 @@
+"""Calls that are handed in and executed later."""
