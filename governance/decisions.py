@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
@@ -145,7 +146,10 @@ def lay_out(
 
 
 class StandingPoll:
-    """Keeps a standing up to date for one process. :meth:`refresh` reads the database; ``current`` never does."""
+    """Keeps a standing up to date for one process. :meth:`refresh` reads the database; ``current`` never does.
+
+    Any thread may refresh; who comes second waits for the first and then looks for itself.
+    """
 
     def __init__(self, *, streaks: FailureStreaks) -> None:
         self._settings = settings_poll()
@@ -153,19 +157,28 @@ class StandingPoll:
         self._measured = _Measured()
         self._streaks = streaks
         self._standing: Standing | None = None
+        self._refreshing = Lock()
 
     @property
     def current(self) -> Standing | None:
         """What is in force, or ``None`` while nothing could be read yet."""
         return self._standing
 
-    def refresh(self, *, now: datetime | None = None) -> None:
-        """Read what has changed: two version reads, figures where they have grown old.
+    def refresh(self, *, now: datetime | None = None) -> Standing:
+        """Read what has changed: two version reads, figures where they have grown old. Gives what is in force then.
 
         Raises:
             django.db.Error: settings or catalogue cannot be read; the last standing stays in force.
         """
-        now = now or datetime.now(UTC)
+        with self._refreshing:
+            return self._refresh(now or datetime.now(UTC))
+
+    def forget_figures(self) -> None:
+        """Read history and health anew at the next refresh."""
+        with self._refreshing:
+            self._measured = _Measured()
+
+    def _refresh(self, now: datetime) -> Standing:
         self._settings.refresh()
         self._catalogue.refresh()
         settings, snapshot = self._settings.current, self._catalogue.current
@@ -179,8 +192,8 @@ class StandingPoll:
             and standing.snapshot is snapshot
             and (standing.fresh_until is None or now < standing.fresh_until)
         ):
-            return
-        self._standing = Standing.of(
+            return standing
+        self._standing = standing = Standing.of(
             settings=settings,
             snapshot=snapshot,
             figures=figures_of(
@@ -193,10 +206,7 @@ class StandingPoll:
             streaks=self._streaks,
             now=now,
         )
-
-    def forget_figures(self) -> None:
-        """Read history and health anew at the next refresh."""
-        self._measured = _Measured()
+        return standing
 
 
 class _Measured:

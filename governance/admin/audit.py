@@ -14,11 +14,11 @@ from django.urls import path
 
 from governance.admin.calls import BoundedPaginator
 from governance.admin.differences import action_words, channel_words, entry_row, kind_words
-from governance.admin.fields import ABSENT
 from governance.admin.records import ReadOnlyAdmin
 from governance.audit.actions import ACTION_LABELS, CHANNEL_LABELS, KIND_LABELS
 from governance.audit.trail import verify
 from governance.models import AuditEvent
+from governance.spelling import ABSENT
 
 
 class WordFilter(SimpleListFilter):

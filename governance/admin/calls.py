@@ -14,11 +14,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 
 from governance.admin.cells import figure, two_lines
-from governance.admin.decision_table import decision_table
-from governance.admin.fields import ABSENT, spell_cost
 from governance.admin.generic import Paginator
 from governance.admin.records import ReadOnlyAdmin
 from governance.models import Application
+from governance.spelling import ABSENT, spell_cost
+from governance.tab.explained import recorded_page
 from routing.core.failures import FAILURES, FailureKind
 from routing.core.vocabulary import LABELS, Operation, RejectionReason, SkipReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
@@ -346,7 +346,7 @@ class CallAdmin(SearchedByBeginning):
         record = call.decision
         return {
             "attempts": attempts,
-            "decision": None if record is None else decision_table(record.document),
+            "decision": None if record is None else recorded_page(record.document),
             "decision_recorded": record is not None,
             "served_route": f"{call.served_provider}/{call.served_model}",
         }
@@ -389,8 +389,8 @@ class DecisionRecordAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).defer("document")
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        table = decision_table(context["original"].document)
-        context = {**context, "decision": table, "decision_recorded": True}
+        page = recorded_page(context["original"].document)
+        context = {**context, "decision": page, "decision_recorded": True}
         return super().render_change_form(request, context, *args, **kwargs)
 
 

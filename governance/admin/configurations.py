@@ -10,18 +10,18 @@ from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from governance.admin.decision_table import DecisionTable, table_of
-from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, words_field
+from governance.admin.fields import capability_choices, rate_field, words_field
 from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
 from governance.audit.actions import RecordKind
 from governance.changes.rules import chain_complaint, listing_complaint
-from governance.decisions import StandingPoll, lay_out, rule
-from routing.circuits import FailureStreaks
+from governance.gateway.service import standing_now
+from governance.questions import Question, UnknownConfiguration, ask
+from governance.spelling import ABSENT, capability_words
+from governance.tab.explained import ExplanationPage, page_of
 from routing.core.plan import Plan
 from routing.core.policy import PolicyMode
-from routing.core.requirements import Requirements
 from routing.core.vocabulary import LABELS, ListedOrder, Operation, Selection
 from routing.models import Configuration, FallbackLink, ListedModel
 from routing.providers.registry import ADAPTER_TYPES
@@ -139,27 +139,19 @@ class Resolution:
     """What a configuration would resolve to now: why not at all, or the decision and the routes a call would walk."""
 
     problem: str
-    decision: DecisionTable | None
+    decision: ExplanationPage | None
     plan: Plan | None
 
 
 def resolve(identifier: str) -> Resolution:
-    """Decide a chat call for a configuration, by the settings, records and figures of this moment.
-
-    The figures are read now and failures in a row are those of no process, so a call may see other ones.
-    """
-    now = timezone.now()
-    poll = StandingPoll(streaks=FailureStreaks())
-    poll.refresh(now=now)
-    standing = poll.current
-    spec = None if standing is None else standing.snapshot.configurations.get(identifier)
-    if standing is None or spec is None:
+    """Ask for a chat call of a configuration, by the settings, records and figures of this moment."""
+    try:
+        answer = ask(standing_now(), Question(identifier, Operation.CHAT), now=timezone.now())
+    except UnknownConfiguration:
         return Resolution("It is retired, so calls that ask for it are refused.", None, None)
-    requirements = Requirements(operation=Operation.CHAT)
-    ruling = rule(standing, spec, requirements=requirements, now=now)
-    routes = lay_out(standing, spec, ruling, requirements=requirements, now=now, may_ask_for=lambda _: True)
-    problem = "" if spec.is_active else "It is switched off: calls that ask for it are refused until it is switched on."
-    return Resolution(problem, table_of(ruling.decision), routes)
+    is_active = answer.configuration.is_active
+    problem = "" if is_active else "It is switched off: calls that ask for it are refused until it is switched on."
+    return Resolution(problem, page_of(answer.explanation), answer.plan)
 
 
 @admin.register(Configuration)

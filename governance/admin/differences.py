@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from governance.admin.fields import ABSENT, spell_rate
 from governance.audit.actions import (
     ACTION_LABELS,
     CHANNEL_LABELS,
@@ -15,6 +14,7 @@ from governance.audit.actions import (
     RecordKind,
 )
 from governance.models import AuditEvent, Revision
+from governance.spelling import ABSENT, spell_rate
 
 _SAID_FIRST = frozenset({"valid_from", "currency", "input_rate", "output_rate", "provenance"})
 

@@ -8,24 +8,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from governance.admin.generic import CheckboxesWidget, Column, TextWidget
-from routing.core.money import MoneyError, format_nanos, parse_nanos
+from governance.spelling import spell_rate
+from routing.core.money import MoneyError, parse_nanos
 from routing.core.vocabulary import LABELS, Capability
 
-ABSENT = "—"
-"""What pages show where there is no figure."""
-
 _DECIMAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)", re.ASCII)
-
-
-def spell_rate(nanos: int) -> str:
-    """Nano-units as people write prices: at least two decimals, and as many as there are."""
-    whole, _, decimals = format_nanos(nanos).partition(".")
-    return f"{whole}.{decimals:0<2}"
-
-
-def spell_cost(nanos: int | None, currency: str) -> str:
-    """A cost with its currency, exactly; a dash where there is none, since an absence is not zero."""
-    return ABSENT if nanos is None else f"{format_nanos(nanos)} {currency}"
 
 
 class RateField(forms.Field):
@@ -97,9 +84,3 @@ def words_field(field: Column, choices: Iterable[tuple[str, str]], *, help_text:
 def capability_choices() -> list[tuple[str, str]]:
     """Every capability with its words."""
     return [(each.value, LABELS[each]) for each in Capability]
-
-
-def capability_words(stored: Iterable[str]) -> str:
-    """Stored capabilities in words."""
-    labels = dict(capability_choices())
-    return ", ".join(labels.get(each, each) for each in stored)

@@ -11,11 +11,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from governance.admin.cells import figure, two_lines
-from governance.admin.fields import ABSENT, capability_choices, capability_words, rate_field, spell_rate, words_field
+from governance.admin.fields import capability_choices, rate_field, words_field
 from governance.admin.generic import Column, ModelForm, MomentWidget, StackedInline
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
 from governance.audit.actions import RecordKind
+from governance.spelling import ABSENT, capability_words, spell_rate
 from routing.core.pricing import price_at
 from routing.models import LanguageModel, Price
 from routing.snapshots import price_of

@@ -16,10 +16,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from governance.admin.fields import ABSENT
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import TELEMETRY
 from governance.settings_store.sources import settings_in_force
+from governance.spelling import ABSENT
 from routing.core.money import NANOS, Money
 from routing.models import Configuration, LanguageModel, Provider
 from telemetry.models import UsageDay

@@ -12,10 +12,10 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from governance.admin.fields import ABSENT, spell_cost
 from governance.admin.generic import AreaWidget
 from governance.admin.records import RecordAdmin, RecordTool
 from governance.gateway.trial import Trial, ask
+from governance.spelling import ABSENT, spell_cost
 from routing.core.failures import FAILURES, CallFailed, Failure, FailureKind
 
 PROMPT = "Say hello in one short sentence."

@@ -78,6 +78,14 @@ class Service:
             return None
         return InForce(directory=self._directory.current, standing=standing)
 
+    def standing_now(self) -> Standing:
+        """What calls are decided by, looked up at once and in the thread of whoever asks.
+
+        Raises:
+            django.db.Error: it cannot be read.
+        """
+        return self._standing.refresh()
+
     async def open(self) -> None:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
         self.loop = asyncio.get_running_loop()
@@ -183,3 +191,16 @@ def current_service() -> Service:
     if _service is None:
         raise RuntimeError("the gateway is not open; the server must speak the ASGI lifespan protocol")
     return _service
+
+
+def standing_now() -> Standing:
+    """What a call of this moment is decided by, for pages and programs that ask a question.
+
+    Read by whoever asks, so it holds what was changed a moment ago. In a process that serves calls it is their own
+    standing, with the figures and the failures in a row that decide them; any other process reads figures of its own
+    and knows of no failures in a row. Never asked within a transaction, whose changes may yet be undone.
+
+    Raises:
+        django.db.Error: it cannot be read.
+    """
+    return StandingPoll(streaks=FailureStreaks()).refresh() if _service is None else _service.standing_now()

@@ -364,9 +364,9 @@ def poll(db: None) -> StandingPoll:
 
 def in_force(poll: StandingPoll, now: datetime = NOW) -> Standing:
     """What is in force after a look at a moment."""
-    poll.refresh(now=now)
-    assert poll.current is not None
-    return poll.current
+    standing = poll.refresh(now=now)
+    assert poll.current is standing
+    return standing
 
 
 def test_nothing_is_in_force_before_the_first_look(poll: StandingPoll) -> None:

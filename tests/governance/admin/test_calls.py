@@ -12,16 +12,16 @@ from django.urls import reverse
 
 from governance.admin import calls as calls_admin
 from governance.admin.calls import BoundedPaginator
-from governance.admin.decision_table import NO_DATA, NOT_COLLECTED, DecisionTable, decision_table, table_of
-from governance.admin.fields import ABSENT
-from routing.core.configuration import ConfigurationSpec, Criteria, override
+from governance.spelling import ABSENT
+from governance.tab.explained import NO_DATA
+from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision, decide
 from routing.core.money import Money
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.requirements import Requirements
 from routing.core.signals import Figures, HealthFigure, HistoryFigure
 from routing.core.transcript import canonical, digest, document
-from routing.core.vocabulary import LABELS, Enforcement, ListedOrder, Operation, RejectionReason, Selection, SkipReason
+from routing.core.vocabulary import LABELS, Operation, RejectionReason, Selection, SkipReason
 from routing.snapshots import load_snapshot
 from telemetry.models import Attempt, Call, DecisionRecord
 from tests import factories
@@ -71,115 +71,7 @@ def recorded(decision: Decision) -> DecisionRecord:
     return record
 
 
-def rows_of(table: DecisionTable) -> dict[str, Any]:
-    return {row.route.partition("/")[2]: row for row in table.rows}
-
-
 # --- Why this model -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_every_candidate_has_rank_score_figures_and_values() -> None:
-    decision = decided()
-    table = decision_table(document(decision))
-    assert table is not None
-    rows = rows_of(table)
-    assert [row.rank for row in table.rows] == [1, 2, None]
-    fast = rows["fast"]
-    score = next(each.score for each in decision.eligible if each.model.identifier == "fast")
-    assert fast.score == f"{score:.4f}"
-    quality, health, price, latency, call_cost = fast.cells
-    assert (quality.raw, quality.value) == ("mean score 0.800", "0.8000")
-    assert health.raw == "19 of 20 first attempts, mean 800 ms"
-    assert price.raw == "2.50 + 10.00 USD per million tokens"
-    assert (latency.raw, latency.value) == ("mean 4,259 ms of 12 calls", "0.5937")
-    assert latency.counted == "counted as 0.5937, weight 0.1"
-    assert call_cost.raw == "mean 0.0067 USD of 12 priced calls"
-
-
-@pytest.mark.django_db
-def test_no_data_is_told_from_zero_and_from_not_collected() -> None:
-    thorough = rows_of(table_of(decided()))["thorough"]
-    quality, health, price, _, call_cost = thorough.cells
-    assert (quality.raw, quality.value) == (NO_DATA, NO_DATA)
-    assert (health.raw, health.value) == (NO_DATA, NO_DATA)
-    assert price.raw == "unpriced"
-    assert (call_cost.raw, call_cost.value) == (NO_DATA, NOT_COLLECTED)
-    # In a mode that measures nothing the figures are there all the same, and none was looked at.
-    unmeasured = rows_of(table_of(decided(mode=PolicyMode.PROVIDER_PRIORITY)))["fast"]
-    assert unmeasured.cells[0].raw == "mean score 0.800"
-    assert {cell.value for cell in unmeasured.cells} == {NOT_COLLECTED}
-
-
-@pytest.mark.django_db
-def test_a_refused_candidate_has_a_reason_and_no_score() -> None:
-    blind = rows_of(table_of(decided()))["blind"]
-    assert (blind.rank, blind.score) == (None, ABSENT)
-    assert blind.reason == LABELS[RejectionReason.OPERATION_CAPABILITY_MISSING]
-    assert "tools" in blind.detail
-    assert blind.cells[0].raw == "mean score 0.900"
-    assert {cell.value for cell in blind.cells} == {ABSENT}
-
-
-@pytest.mark.django_db
-def test_what_was_only_observed_is_said() -> None:
-    table = table_of(decided(enforcement=Enforcement.OBSERVE))
-    assert rows_of(table)["blind"].observed == "tools"
-    assert [row.rank for row in table.rows] == [1, 2, 3]
-
-
-@pytest.mark.django_db
-def test_the_other_ways_to_a_model_are_told_apart() -> None:
-    decided()
-    fixed = table_of(decided(configuration=override("fast")))
-    assert fixed.state == "The configuration names its model; nothing was ranked"
-    assert ("Configuration", "none: the caller named the model") in fixed.facts
-    assert [row.rank for row in fixed.rows] == [1]
-    listed = table_of(
-        decided(
-            configuration=ConfigurationSpec(
-                identifier="listed-chat",
-                selection=Selection.LISTED,
-                models=("thorough", "fast", "gone"),
-                order=ListedOrder.CHEAPEST,
-            )
-        )
-    )
-    assert not listed.ranked
-    assert ("Order", "Cheapest published price first") in listed.facts
-    assert ("Not in service", "gone") in listed.facts
-    assert [row.route for row in listed.rows] == ["prod-east/fast", "prod-east/thorough"]
-    assert {row.score for row in listed.rows} == {ABSENT}
-
-
-@pytest.mark.django_db
-def test_criteria_are_spelled_out() -> None:
-    criteria = Criteria(
-        capabilities=("tools",), adapter_types=("openai",), min_context_length=1000, max_cost_input=3_000_000_000
-    )
-    facts = dict(table_of(decided(configuration=replace(CRITERIA, criteria=criteria))).facts)
-    assert facts["Criteria"] == (
-        "capabilities Calls tools; adapter types openai; context of at least 1,000; input price up to 3.00 USD"
-    )
-    assert facts["Mode"] == "balanced"
-    assert facts["Call history"] == "read"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {},
-        {"version": 0},
-        {"version": 99},
-        {"version": 1},
-        {"version": 1, "candidates": [{}]},
-        {"version": 1, "candidates": None},
-        {"version": 1, "candidates": "nonsense"},
-        {"version": "1"},
-    ],
-)
-def test_a_document_that_cannot_be_read_is_said_to_be_so(content: dict[str, Any]) -> None:
-    assert decision_table(content) is None
 
 
 @pytest.mark.parametrize("content", [{"version": 99}, {"version": 1, "candidates": [{}]}, [], "text", 5])

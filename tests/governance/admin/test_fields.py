@@ -7,7 +7,8 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.admin.fields import ABSENT, RateField, WordsField, spell_cost, spell_rate
+from governance.admin.fields import RateField, WordsField
+from governance.spelling import ABSENT, spell_cost, spell_rate
 
 FIELD = RateField()
 

@@ -9,14 +9,17 @@ import pytest
 from django.db import InterfaceError, OperationalError
 from starlette.types import Message
 
+from governance.changes.settings import store_setting
 from governance.gateway import service
 from governance.gateway.bridge import Bridge
 from governance.project.asgi import application
+from routing.core.policy import PolicyMode
 from telemetry.models import Call
 from telemetry.recorder import Recorder
+from tests.authors import SOMEBODY
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import LoopThread, elapsed
-from tests.governance.gateway.upstream import answers, streams
+from tests.governance.gateway.upstream import answers, fails, streams
 from tests.servers.fake_provider import Pause
 from tests.servers.web import wait_until
 
@@ -121,6 +124,24 @@ def test_a_call_is_answered_by_what_was_in_force_when_it_began(world: World) -> 
     world.gateway.refresh()
     assert world.gateway.chat().status == 400
     assert conversation.reply().status == 200
+
+
+def test_a_page_asks_the_standing_that_calls_are_decided_by(world: World) -> None:
+    """It sees what was changed a moment ago, and the failures in a row that this process has counted."""
+    world.script(fails(503), answers())
+    assert world.gateway.chat().status == 200
+    store_setting("routing.policyMode", "economy", author=SOMEBODY)
+    standing = service.standing_now()
+    assert standing.settings.routing.mode is PolicyMode.ECONOMY
+    assert standing.figures.failures_in_a_row == {"fast": 1}
+    in_force = world.gateway.service.in_force
+    assert in_force is not None
+    assert in_force.standing is standing
+    world.gateway.close()
+    elsewhere = service.standing_now()
+    assert elsewhere.settings.routing.mode is PolicyMode.ECONOMY
+    assert elsewhere.figures.failures_in_a_row == {}
+    world.gateway.open()
 
 
 # --- The server's lifespan ------------------------------------------------------------------------------------------
