@@ -67,6 +67,7 @@ class Service:
         self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
         self._recorder = Recorder(on_append=self._wake.set)
         self.services = Services(transport=self._transport, recorder=self._recorder, endpoint_of=self._endpoints.of)
+        self._read_at: float | None = None
         self.calls_under_way = 0
         self.turned_away: Counter[str] = Counter()
 
@@ -85,6 +86,11 @@ class Service:
             django.db.Error: it cannot be read.
         """
         return self._standing.refresh()
+
+    @property
+    def seconds_since_read(self) -> float | None:
+        """How long ago records were last read or found unchanged; ``None`` if that never succeeded."""
+        return None if self._read_at is None else time.monotonic() - self._read_at
 
     async def open(self) -> None:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
@@ -128,6 +134,7 @@ class Service:
         keys that were revoked go on."""
         try:
             await self._bridge.cross(self._read)
+            self._read_at = time.monotonic()
         except DatabaseFault as error:
             logger.warning("records cannot be read (%s); the last known ones stay in force", type(error).__name__)
         except Exception:
@@ -184,6 +191,11 @@ async def close_service() -> None:
     service, _service = _service, None
     if service is not None:
         await service.close()
+
+
+def opened_service() -> Service | None:
+    """This process's service, or ``None`` where none is open."""
+    return _service
 
 
 def current_service() -> Service:

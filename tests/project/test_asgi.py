@@ -115,6 +115,7 @@ async def test_pages_leave_no_connection_open(postgres_server: PostgresServer, t
         with running_web_process(environ=environ, log=tmp_path / "log") as base:
             before = count_connections(url=url)
             async with httpx.AsyncClient(base_url=base, timeout=30) as client:
-                answers = await asyncio.gather(*(client.get("/readyz") for _ in range(40)))
-            assert {answer.status_code for answer in answers} == {200}
+                session = {"Cookie": "sessionid=nobodys"}  # which is looked for
+                answers = await asyncio.gather(*(client.get("/admin/", headers=session) for _ in range(40)))
+            assert {answer.status_code for answer in answers} == {302}
             assert count_connections(url=url) < before + 5

@@ -200,6 +200,8 @@ CACHES = {
             "BACKEND": "django.core.cache.backends.redis.RedisCache",
             "LOCATION": _REDIS_URL,
             "KEY_PREFIX": "signalbox",
+            # A server that does not answer is no server: whoever asks has another way and shall not wait for long.
+            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
         }
     ),
 }
