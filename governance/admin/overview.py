@@ -23,7 +23,8 @@ from governance.spelling import ABSENT
 from routing.core.money import NANOS, Money
 from routing.models import Configuration, LanguageModel, Provider
 from telemetry.models import UsageDay
-from telemetry.readouts import LOOKED_AT, Bar, FirstToken, Period, ProviderTotals, Totals, UsageReadout, read_usage
+from telemetry.readouts.periods import Period
+from telemetry.readouts.usage import LOOKED_AT, Bar, FirstToken, ProviderTotals, Totals, UsageReadout, read_usage
 
 PERMISSION = "telemetry.view_call"
 MARK = "demo"

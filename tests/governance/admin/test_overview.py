@@ -18,7 +18,7 @@ from django.utils import timezone
 from governance.admin.overview import spell_milliseconds, spell_share, spell_sum
 from governance.changes.settings import store_setting
 from routing.core.money import Money
-from telemetry.readouts import Period
+from telemetry.readouts.periods import Period
 from tests.authors import SOMEBODY
 from tests.factories import (
     AccessKeyFactory,

@@ -8,7 +8,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from routing.core.money import Money
 from telemetry.models import Call
-from telemetry.readouts import Period, Totals, UsageReadout, read_usage
+from telemetry.readouts.periods import Period
+from telemetry.readouts.usage import Totals, UsageReadout, read_usage
 from tests.factories import CallFactory, UsageDayFactory
 
 pytestmark = pytest.mark.django_db
@@ -157,7 +158,7 @@ def test_the_first_token_is_the_median_of_what_was_streamed() -> None:
 
 
 def test_of_many_calls_the_latest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("telemetry.readouts.LOOKED_AT", 2)
+    monkeypatch.setattr("telemetry.readouts.usage.LOOKED_AT", 2)
     for age, milliseconds in enumerate((10.0, 30.0, 5_000.0)):
         CallFactory(started_at=NOW - timedelta(hours=age), streamed=True, first_token_ms=milliseconds)
     found = read().first_token
