@@ -8,23 +8,18 @@ from datetime import datetime, timedelta
 
 from django.db.models import Avg, Count, Q
 
-from routing.core.failures import FAILURES
 from routing.core.signals import HealthFigure
 from telemetry.models import Call
 
 WINDOW = timedelta(seconds=900)
 
-_ANSWERED = ""
-_PROVIDER_FAULTS = tuple(kind.value for kind, rule in FAILURES.items() if rule.provider_fault)
-
 
 def read_health(*, now: datetime) -> dict[str, HealthFigure]:
     """Health by adapter type: one query over the window."""
-    answered = Q(first_failure_kind=_ANSWERED)
+    answered = Q(first_failure_kind="")
     rows = (
-        Call.objects.since(now - WINDOW)
-        .filter(started_at__lte=now, cache_hit=False, first_failure_kind__in=(_ANSWERED, *_PROVIDER_FAULTS))
-        .exclude(first_adapter_type="")
+        Call.objects.between(now - WINDOW, now)
+        .first_attempts()
         .order_by()
         .values("first_adapter_type")
         .annotate(

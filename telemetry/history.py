@@ -29,9 +29,9 @@ def read_history(*, now: datetime, currency: str) -> dict[HistoryKey, HistoryFig
         .order_by()
         .values_list("served_adapter_type", "served_model_id", "operation")
         .annotate(
-            calls=Count("pk"),
+            calls=Count("started_at"),
             mean_latency_ms=Avg("latency_ms"),
-            priced_calls=Count("pk", filter=priced),
+            priced_calls=Count("started_at", filter=priced),
             cost=Sum("actual_cost_nanos", filter=priced),
         )
     )

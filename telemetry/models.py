@@ -114,6 +114,16 @@ class Call(WrittenOnce):
             models.Index(fields=["requested", "-started_at"], name="telemetry_call_requested"),
             models.Index(fields=["served_model", "-started_at"], name="telemetry_call_model"),
             models.Index(fields=["-started_at"], condition=models.Q(success=False), name="telemetry_call_failed"),
+            # Decided calls: the latest ones however many were not decided, and what moved them without the table.
+            models.Index(
+                fields=["-started_at"],
+                include=[
+                    "requested", "operation", "policy_mode", "routing_signal_quality", "routing_signal_health",
+                    "routing_signal_cost", "routing_signal_latency", "routing_signal_call_cost",
+                ],
+                condition=~models.Q(policy_mode=""),
+                name="telemetry_call_decided",
+            ),
             # Serves the history's GROUP BY without touching the table, where the database can.
             models.Index(
                 fields=["started_at"],

@@ -150,8 +150,7 @@ def _daily(first: date, last: date) -> list[_Row]:
 
 def _hourly(first: datetime, now: datetime) -> list[_Row]:
     rows = (
-        Call.objects.since(first)
-        .filter(started_at__lte=now)
+        Call.objects.between(first, now)
         .order_by()
         .values_list(TruncHour("started_at", tzinfo=UTC), "served_provider", "cost_currency")
         .annotate(
@@ -179,7 +178,7 @@ def _hourly(first: datetime, now: datetime) -> list[_Row]:
 
 def _first_token(first: datetime, now: datetime) -> FirstToken | None:
     """From the latest calls: a sum over all of them would cost as much as there are."""
-    latest = Call.objects.since(first).filter(started_at__lte=now).order_by("-started_at")
+    latest = Call.objects.between(first, now).order_by("-started_at")
     found = list(latest.values_list("first_token_ms", flat=True)[:LOOKED_AT])
     measured = [each for each in found if each is not None]
     if not measured:
