@@ -17,7 +17,7 @@ from governance.admin.records import Filled, RecordAdmin, RecordForm
 from governance.audit.actions import RecordKind
 from governance.changes.settings import clear_setting, store_setting
 from governance.models import SettingValue
-from governance.settings_store.registry import REGISTRY, Setting
+from governance.settings_store.registry import REGISTRY, Kind, Setting
 from governance.settings_store.sources import (
     PINNED_BY,
     SettingInForce,
@@ -44,14 +44,6 @@ class SettingRow:
     url: str
 
 
-def spell_value(setting: Setting[Any], value: Any) -> str:
-    """A value in the words of its choices; a number with what it counts."""
-    for choice, label in setting.choices:
-        if choice == value and isinstance(choice, bool) == isinstance(value, bool):
-            return label if isinstance(choice, bool) else f"{choice} ({label})"
-    return f"{value:,} {setting.unit}" if setting.unit else str(value)
-
-
 def setting_rows() -> list[SettingRow]:
     """Every declared setting with the value in force: one query."""
     return [_row(each) for each in settings_in_force()]
@@ -63,8 +55,8 @@ def _row(each: SettingInForce) -> SettingRow:
         key=setting.key,
         shown_key=breakable(setting.key),
         help=setting.help,
-        in_force=spell_value(setting, each.value),
-        default=spell_value(setting, setting.default),
+        in_force=setting.spell(each.value),
+        default=setting.spell(setting.default),
         source=each.source,
         unreadable=None if stored is None or setting.accepts(stored.value) is None else repr(stored.value),
         stored_at=each.stored_at,
@@ -77,7 +69,7 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
     if setting.choices:
         values = {str(value): value for value, _ in setting.choices}
         return forms.TypedChoiceField(
-            choices=[(str(value), label) for value, label in setting.choices],
+            choices=[(str(value), _label(setting, value, label)) for value, label in setting.choices],
             coerce=lambda chosen: values[chosen],
             widget=RadioWidget,
             initial=str(in_force),
@@ -86,6 +78,10 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
     if isinstance(setting.default, int):
         return forms.IntegerField(widget=NumberWidget, initial=in_force, help_text=setting.help)
     return forms.CharField(widget=TextWidget, initial=in_force, help_text=setting.help)
+
+
+def _label(setting: Setting[Any], value: Any, label: str) -> str:
+    return f"{setting.spell(value)}: {label}" if setting.kind is Kind.FLAG else label
 
 
 class SettingForm(RecordForm):
@@ -107,7 +103,7 @@ class SettingForm(RecordForm):
             self.fields["value"] = value_field(setting, in_force=in_force)
             self.initial["value"] = self.fields["value"].initial
         if "use_default" in self.fields:
-            self.fields["use_default"].help_text = f"The default is {spell_value(setting, setting.default)}."
+            self.fields["use_default"].help_text = f"The default is {setting.spell(setting.default)}."
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

@@ -36,8 +36,12 @@ def _section(setting: Setting[Any]) -> str:
         f"## {setting.key}\n\n{setting.help}\n\n"
         "| accepts | default | what cannot be read means |\n|---|---|---|\n"
         f"| {_accepts(setting)} | `{_spelled(setting.default)}` | `{_spelled(setting.unreadable)}` |\n"
-        f"{meanings}"
+        f"{meanings}\nRead by {_readers(setting)}.\n"
     )
+
+
+def _readers(setting: Setting[Any]) -> str:
+    return ", ".join(f"`{reader}`" for reader in setting.readers) or "unknown code"
 
 
 def _accepts(setting: Setting[Any]) -> str:

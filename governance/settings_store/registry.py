@@ -38,10 +38,12 @@ class Setting(Generic[Value]):
         default: the value in force without a stored one.
         read: turns any stored JSON value into a value in force; never fails.
         accepts: why a value may not be stored, as a sentence; ``None`` if it may.
-        choices: the values to offer, with their labels; empty where any value of the kind goes.
+        choices: the values to offer, each with what it changes; empty where any value of the kind goes.
         help: what the value does.
         bounds: of a whole number the least and the greatest.
         unit: of a whole number what it counts.
+        readers: the modules that read the value in force. Tests watch who reads it while its effect is shown, and fail
+            for a reader that is not named here as for one that is named and does not read; empty is "unknown".
     """
 
     key: str
@@ -53,11 +55,21 @@ class Setting(Generic[Value]):
     choices: tuple[tuple[Any, str], ...] = ()
     bounds: tuple[int, int] | None = None
     unit: str = ""
+    readers: tuple[str, ...] = ()
 
     @property
     def unreadable(self) -> Value:
         """The value in force where what is stored cannot be read."""
         return self.read(None)
+
+    def spell(self, value: Any) -> str:
+        """A value as pages show it: on or off, a word with what it means, a number with what it counts."""
+        if self.kind is Kind.FLAG:
+            return "On" if value else "Off"
+        label = next((label for choice, label in self.choices if choice == value), "")
+        if label:
+            return f"{value} ({label})"
+        return f"{value:,} {self.unit}" if self.unit else str(value)
 
 
 def _choice(words: Mapping[Any, str]) -> Callable[[Any], str | None]:
@@ -69,7 +81,9 @@ def _is_flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "choose true or false"
 
 
-def _whole_number(*, key: str, default: int, minimum: int, maximum: int, unit: str, help: str) -> Setting[int]:
+def _whole_number(
+    *, key: str, default: int, minimum: int, maximum: int, unit: str, help: str, readers: tuple[str, ...] = ()
+) -> Setting[int]:
     """A whole number within bounds. Whatever is none means the default."""
 
     def accepts(value: Any) -> str | None:
@@ -85,6 +99,7 @@ def _whole_number(*, key: str, default: int, minimum: int, maximum: int, unit: s
         help=help,
         bounds=(minimum, maximum),
         unit=unit,
+        readers=readers,
     )
 
 
@@ -102,6 +117,7 @@ POLICY_MODE = Setting(
     choices=tuple((mode.value, label) for mode, label in MODE_LABELS.items()),
     help="What ranks eligible candidates of equal provider priority, where a configuration sets no mode of its own. "
     "Whatever is no mode means providerPriority.",
+    readers=("routing.core.decision",),
 )
 CALL_HISTORY = Setting(
     key="routing.callHistory",
@@ -109,8 +125,12 @@ CALL_HISTORY = Setting(
     default=False,
     read=lambda value: value is True,
     accepts=_is_flag,
-    choices=((True, "On"), (False, "Off")),
+    choices=(
+        (True, "Measured modes also compare what calls took and cost, per operation"),
+        (False, "Measured modes go by quality, health and list prices alone"),
+    ),
     help="Whether measured modes also look at what calls of the last seven days took and cost. Unreadable means off.",
+    readers=("routing.core.decision",),
 )
 OPERATION_CAPABILITY_ENFORCEMENT = Setting(
     key="routing.operationCapabilityEnforcement",
@@ -121,6 +141,7 @@ OPERATION_CAPABILITY_ENFORCEMENT = Setting(
     choices=tuple((each.value, LABELS[each]) for each in Enforcement),
     help="Whether a model that declares capabilities, but not one that the call needs, is refused. "
     "Unreadable means that it is.",
+    readers=("routing.core.decision", "routing.core.eligibility"),
 )
 CURRENCY = Setting(
     key="routing.currency",
@@ -129,6 +150,7 @@ CURRENCY = Setting(
     read=lambda value: value if _currency(value) is None else "USD",
     accepts=_currency,
     help="The currency in which prices and costs are compared. A figure in another currency is no figure.",
+    readers=("governance.decisions", "governance.gateway.views", "routing.core.decision", "routing.core.eligibility"),
 )
 TELEMETRY = Setting(
     key="telemetry.enabled",
@@ -136,9 +158,13 @@ TELEMETRY = Setting(
     default=True,
     read=lambda value: value is not False,
     accepts=_is_flag,
-    choices=((True, "On"), (False, "Off")),
+    choices=(
+        (True, "Every call leaves a row, of which history and health are made"),
+        (False, "Calls leave no row, and decisions know neither history nor health"),
+    ),
     help="Whether calls are recorded. Without it there is no history and no health; usage is counted all the same. "
     "Only an explicit false switches it off.",
+    readers=("governance.decisions", "governance.gateway.middleware.telemetry", "routing.core.decision"),
 )
 MAX_BODY_BYTES = _whole_number(
     key="gateway.maxBodyBytes",
@@ -147,6 +173,7 @@ MAX_BODY_BYTES = _whole_number(
     maximum=1024 * 1024 * 1024,
     unit="bytes",
     help="The largest request body in bytes. A larger one gets 413.",
+    readers=("governance.gateway.views",),
 )
 ASSUMED_MAX_OUTPUT = _whole_number(
     key="budgets.assumedMaxOutput",
@@ -156,6 +183,7 @@ ASSUMED_MAX_OUTPUT = _whole_number(
     unit="tokens",
     help="Output tokens assumed for the upper bound of a call's cost when neither the caller nor the model has a "
     "limit.",
+    readers=("routing.core.eligibility",),
 )
 MAX_DELIVERIES = _whole_number(
     key="calls.maxDeliveries",
@@ -165,6 +193,7 @@ MAX_DELIVERIES = _whole_number(
     unit="deliveries",
     help="How often a submitted call is handed to a worker when workers are lost before they have sent anything. A "
     "call whose request was sent to a provider is never sent again, whatever this says.",
+    readers=("governance.submissions.sweeping",),
 )
 CONTENT_HOURS = _whole_number(
     key="calls.contentHours",
@@ -174,6 +203,7 @@ CONTENT_HOURS = _whole_number(
     unit="hours",
     help="How long the content of a submitted call is kept, sealed: its answer from the call's end, its request until "
     "then, but no longer than this from its submission. A call that no worker has taken up by then has expired.",
+    readers=("governance.submissions.claims", "governance.submissions.intake"),
 )
 SUBMISSION_DAYS = _whole_number(
     key="calls.submissionDays",
@@ -183,6 +213,7 @@ SUBMISSION_DAYS = _whole_number(
     unit="days",
     help="How long the rows of submitted calls and batches are kept once they have ended. The rows of the calls "
     "themselves are not concerned.",
+    readers=("governance.submissions.sweeping",),
 )
 MAX_BATCH_CALLS = _whole_number(
     key="calls.maxBatchCalls",
@@ -191,6 +222,7 @@ MAX_BATCH_CALLS = _whole_number(
     maximum=100_000,
     unit="calls",
     help="How many calls one batch may hold.",
+    readers=("governance.submissions.intake",),
 )
 
 REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(

@@ -86,18 +86,26 @@ class EffectiveSettings:
     submissions: SubmissionPolicy
     version: int
 
+    @classmethod
+    def of(cls, snapshot: SettingsSnapshot) -> "EffectiveSettings":
+        """What a call is handed of a snapshot."""
+        return cls(
+            routing=snapshot.routing_policy,
+            max_body_bytes=snapshot[MAX_BODY_BYTES],
+            submissions=snapshot.submission_policy,
+            version=snapshot.version,
+        )
 
-def load_settings() -> EffectiveSettings:
-    """Read the stored settings, over which pinned ones win: two queries."""
+
+def load_settings(*, supposed: Mapping[str, Any] = NOTHING) -> EffectiveSettings:
+    """Read the stored settings, over which pinned ones win: two queries.
+
+    Args:
+        supposed: values by key, as if they were stored: what would be in force.
+    """
     version = SettingsVersion.read()
     stored = dict(SettingValue.objects.values_list("key", "value"))
-    snapshot = SettingsSnapshot(stored, version=version, pinned=pinned_settings())
-    return EffectiveSettings(
-        routing=snapshot.routing_policy,
-        max_body_bytes=snapshot[MAX_BODY_BYTES],
-        submissions=snapshot.submission_policy,
-        version=version,
-    )
+    return EffectiveSettings.of(SettingsSnapshot({**stored, **supposed}, version=version, pinned=pinned_settings()))
 
 
 def settings_poll() -> Polled[EffectiveSettings]:

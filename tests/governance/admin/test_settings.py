@@ -29,6 +29,10 @@ ENTERED: dict[str, tuple[str, Any, str]] = {
     "telemetry.enabled": ("False", False, "Off"),
     "gateway.maxBodyBytes": ("4096", 4096, "4,096 bytes"),
     "budgets.assumedMaxOutput": ("77", 77, "77 tokens"),
+    "calls.maxDeliveries": ("3", 3, "3 deliveries"),
+    "calls.contentHours": ("48", 48, "48 hours"),
+    "calls.submissionDays": ("7", 7, "7 days"),
+    "calls.maxBatchCalls": ("50", 50, "50 calls"),
 }
 REFUSED: dict[str, str] = {
     "routing.policyMode": "cheapest",
@@ -38,6 +42,10 @@ REFUSED: dict[str, str] = {
     "telemetry.enabled": "perhaps",
     "gateway.maxBodyBytes": "5",
     "budgets.assumedMaxOutput": "many",
+    "calls.maxDeliveries": "0",
+    "calls.contentHours": "-1",
+    "calls.submissionDays": "for ever",
+    "calls.maxBatchCalls": "1.5",
 }
 
 

@@ -1,5 +1,6 @@
 """Each setting does something: what a call through the whole gateway comes to is one thing before a setting is
-flipped, and another thing afterwards. A setting without an effect here fails."""
+flipped, and another thing afterwards. A setting without an effect here fails. While the effect is shown, whoever reads
+the value in force is watched: the pages name these readers, and the registry says who they are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from telemetry.models import Call
 from tests.factories import CallFactory, ConfigurationFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
+from tests.governance.settings_store.reading import attributes_of, watched
 from tests.governance.submissions.orders import HELPDESK, handed_in, later, order, taken_up
 
 AUTHOR = Author("a test", Channel.COMMAND)
@@ -59,6 +61,11 @@ def status(world: World) -> int:
 def status_below_a_ceiling(world: World) -> int:
     body, headers = question(), {"x-signalbox-max-cost": "0.03"}
     return world.gateway.request(body, headers=headers).status
+
+
+def in_another_currency(world: World) -> tuple[int, int]:
+    """Prices that are no figures pass a limit of the criteria, and never keep below a ceiling."""
+    return world.gateway.chat("cheap-chat").status, status_below_a_ceiling(world)
 
 
 def status_of_a_large_body(world: World) -> int:
@@ -104,7 +111,8 @@ def leave_the_longest_answer_open(world: World) -> None:
         model.save()
 
 
-def cap_the_answers(world: World) -> None:
+def cap_the_answers_and_limit_prices(world: World) -> None:
+    ConfigurationFactory(identifier="cheap-chat", criteria=True, max_input_rate=1)
     for model in world.models:
         model.max_output = 100
         model.save()
@@ -147,7 +155,7 @@ EFFECTS: dict[str, Effect] = {
     "routing.policyMode": Effect("economy", "prod-east/fast", "lab/huge", route, make_the_last_one_cheap),
     "routing.callHistory": Effect(True, "prod-east/fast", "lab/huge", route, make_the_last_one_quick),
     "routing.operationCapabilityEnforcement": Effect("observe", 400, 200, status, declare_something_else),
-    "routing.currency": Effect("EUR", 200, 400, status_below_a_ceiling, cap_the_answers),
+    "routing.currency": Effect("EUR", (400, 200), (200, 400), in_another_currency, cap_the_answers_and_limit_prices),
     "telemetry.enabled": Effect(False, 1, 0, calls_recorded),
     "gateway.maxBodyBytes": Effect(2048, 200, 413, status_of_a_large_body),
     "calls.maxDeliveries": Effect(4, 2, 4, deliveries_of_lost_workers),
@@ -180,8 +188,10 @@ def test_flipping_a_setting_changes_what_a_call_comes_to(
 ) -> None:
     effect = EFFECTS[key]
     effect.prepare(world)
-    world.gateway.refresh()
-    assert effect.look(world) == effect.before
-    flip(key, effect.value, settings)
-    world.gateway.refresh()
-    assert effect.look(world) == effect.after
+    with watched(attributes_of(key, effect.value)) as readers:
+        world.gateway.refresh()
+        assert effect.look(world) == effect.before
+        flip(key, effect.value, settings)
+        world.gateway.refresh()
+        assert effect.look(world) == effect.after
+    assert readers == set(REGISTRY[key].readers), "who reads it and who is said to read it, in the registry"
