@@ -14,11 +14,10 @@ from django.urls import path, reverse
 from governance.admin.cells import two_lines
 from governance.admin.generic import PasswordWidget, SelectWidget, SwitchWidget
 from governance.admin.records import Filled, InServiceFilter, NamedRecordAdmin, RecordForm, RecordTool
-from governance.admin.trials import refusal_of
+from governance.admin.trials import list_models, refusal_of
 from governance.audit.actions import RecordKind
 from governance.changes.providers import save_provider
 from governance.changes.rules import LONGEST_KEY, check_provider_key
-from governance.gateway.trial import list_models
 from routing.core.failures import CallFailed
 from routing.models import Provider
 from routing.providers.registry import ADAPTER_TYPES

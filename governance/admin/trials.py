@@ -5,20 +5,44 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 from django import forms
+from django.conf import settings
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
+from governance.access.directory import Caller
 from governance.admin.generic import AreaWidget
 from governance.admin.records import RecordAdmin, RecordTool
-from governance.gateway.trial import Trial, ask
+from governance.calls import Answer, CallOptions, Unanswered, ask
+from governance.gateway import home
+from governance.gateway.protocols import openai_chat
+from governance.gateway.service import Service
 from governance.spelling import ABSENT, spell_cost
 from routing.core.failures import FAILURES, CallFailed, Failure, FailureKind
+from routing.endpoints import endpoint_of
+from routing.models import Provider
+from routing.providers.registry import adapter_for
+from routing.vault import Vault
 
 PROMPT = "Say hello in one short sentence."
+
+SECONDS = 120.0
+"""How long a page waits."""
+
+CALLER = Caller(
+    key="",
+    application="",
+    allowed_configurations=None,
+    allowed_models=None,
+    may_name_models=True,
+    expires_at=None,
+    source="admin-test",
+)
+"""Who asks: nobody's application; what rows of these calls name as their source."""
 
 REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
     {
@@ -42,6 +66,7 @@ REMEDIES: Mapping[FailureKind, str] = MappingProxyType(
         FailureKind.RATE_EXCEEDED: "Wait, or raise the limit.",
         FailureKind.FORBIDDEN: "Change the rule that forbids it, if it should not.",
         FailureKind.CANCELLED: "Try again.",
+        FailureKind.INTERNAL: "Look at the log of the server, which says what went wrong.",
     }
 )
 """What to do about a failure, in the words of whoever set things up."""
@@ -76,13 +101,46 @@ def refusal_of(failure: Failure) -> Refusal:
     )
 
 
-def figures_of(trial: Trial) -> list[tuple[str, str]]:
+def try_call(*, target: str, prompt: str, user: str) -> Answer:
+    """Ask a configuration, or a model by its route, as an application would.
+
+    Raises:
+        Unanswered: the call failed.
+        CallFailed: there was no call, or the answer did not come in time.
+    """
+    request = openai_chat.read_request(
+        orjson.dumps({"model": target, "messages": [{"role": "user", "content": prompt}]})
+    )
+
+    async def ask_afresh(service: Service) -> Answer:
+        await service.refresh()  # what was changed a moment ago counts
+        return await ask(service, request, caller=CALLER, options=CallOptions(user=user))
+
+    return home.wait(ask_afresh, seconds=SECONDS)
+
+
+def list_models(provider: Provider) -> tuple[str, ...]:
+    """The ids of the models that a provider's key may use: a check that costs nothing.
+
+    Raises:
+        CallFailed: the provider cannot be asked, or did not answer.
+    """
+    endpoint = endpoint_of(provider, vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
+    adapter = adapter_for(endpoint.adapter_type)
+
+    async def ask_provider(service: Service) -> tuple[str, ...]:
+        return await adapter.list_models(endpoint=endpoint, transport=service.services.transport)
+
+    return home.wait(ask_provider, seconds=SECONDS)
+
+
+def figures_of(trial: Answer) -> list[tuple[str, str]]:
     """Route, time, tokens and cost of a call that was answered."""
     usage, cost = trial.usage, trial.cost
     return [
         ("Route", trial.route),
         ("Model that answered", trial.response_model or ABSENT),
-        ("Took", ABSENT if trial.latency_ms is None else f"{trial.latency_ms:,.0f} ms"),
+        ("Took", f"{trial.latency_ms:,.0f} ms"),
         ("Tokens in", ABSENT if usage is None else f"{usage.input + usage.cache_read + usage.cache_write:,}"),
         ("Tokens out", ABSENT if usage is None else f"{usage.output:,}"),
         ("Cost", "unpriced" if cost is None else spell_cost(cost.nanos, cost.currency)),
@@ -134,10 +192,12 @@ class TestedAdmin(RecordAdmin):
     def try_out(self, request: HttpRequest, record: Any, prompt: str) -> dict[str, Any]:
         """Ask the record; gives what the page shows."""
         try:
-            trial = ask(target=self.try_target(record), prompt=prompt, user=request.user.get_username())
+            trial = try_call(target=self.try_target(record), prompt=prompt, user=request.user.get_username())
+        except Unanswered as failed:
+            return {"call_id": failed.call_id, "refusal": refusal_of(failed.failure)}
         except CallFailed as failed:
             return {"refusal": refusal_of(failed.failure)}
         shown: dict[str, Any] = {"call_id": trial.call_id}
-        if trial.failure is not None:
-            return {**shown, "refusal": refusal_of(trial.failure)}
-        return {**shown, "answer": trial.answer, "figures": figures_of(trial)}
+        if trial.refusal is not None:
+            return {**shown, "refusal": refusal_of(trial.refusal)}
+        return {**shown, "answer": trial.text, "figures": figures_of(trial)}

@@ -35,6 +35,10 @@ class FrameStream(Protocol):
 Answer = CallReply | FrameStream
 
 
+class Withdrawn(Exception):
+    """The call is not ours to make any more: somebody else makes it, and records it. Nothing is sent for it here."""
+
+
 @dataclass(slots=True)
 class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
@@ -111,6 +115,7 @@ class CallContext:
     """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``.
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
+    ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`.
     """
 
     call_id: UUID
@@ -127,6 +132,7 @@ class CallContext:
     user: str = ""
     source: str = ""
     step: Step | None = None
+    before_sending: Callable[[], Awaitable[None]] | None = None
 
     @property
     def has_whole_answer(self) -> bool:
@@ -145,11 +151,13 @@ class CallContext:
         services: Services,
         user: str = "",
         source: str = "",
+        call_id: UUID | None = None,
+        before_sending: Callable[[], Awaitable[None]] | None = None,
     ) -> "CallContext":
-        """A call that begins now, with the facts and needs of its request read once."""
+        """A call that begins now, with the facts and needs of its request read once. Its id is new unless given."""
         facts = measure(request)
         return cls(
-            call_id=new_call_id(),
+            call_id=call_id or new_call_id(),
             started_at=datetime.now(UTC),
             started=time.monotonic(),
             caller=caller,
@@ -162,6 +170,7 @@ class CallContext:
             notes=CallNotes(),
             user=user,
             source=source,
+            before_sending=before_sending,
         )
 
 

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -15,7 +16,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance.access.directory import Directory, directory_poll
 from governance.decisions import Standing, StandingPoll
-from governance.gateway.bridge import Bridge
+from governance.gateway.bridge import Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
 from routing.circuits import FailureStreaks
@@ -119,6 +120,12 @@ class Service:
         await self._poll()
         await self._bridge.cross(self._recorder.flush)
 
+    async def cross(
+        self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        """Run something synchronous, such as a statement, without holding up the loop."""
+        return await self._bridge.cross(function, *args, **kwargs)
+
     async def _keep_polling(self) -> None:
         told = time.monotonic()
         while True:
@@ -196,6 +203,12 @@ async def close_service() -> None:
 def opened_service() -> Service | None:
     """This process's service, or ``None`` where none is open."""
     return _service
+
+
+def forget_service() -> None:
+    """Leave the service alone without closing it: after a fork it is the parent's, and its threads are not here."""
+    global _service
+    _service = None
 
 
 def current_service() -> Service:

@@ -20,6 +20,8 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 
 from governance import safekeeping
+from governance.calls import CallOptions
+from governance.gateway.context import Withdrawn
 from governance.models import ContentKind, StoredContent, Submission, SubmissionState
 from governance.settings_store.store import load_settings
 from routing.core.failures import Failure, FailureKind
@@ -41,10 +43,7 @@ class Claim:
     token: UUID
     application: str
     key: str
-    user: str
-    source: str
-    on_device: bool
-    max_cost_nanos: int | None
+    options: CallOptions
     body: bytes = field(repr=False)
 
 
@@ -56,7 +55,7 @@ class Ending:
     failure: Failure | None
 
 
-class ClaimLost(Exception):
+class ClaimLost(Withdrawn):
     """The call is not, or no longer, this delivery's: it was taken for lost. Nothing may be sent for it."""
 
     def __init__(self, claim: Claim) -> None:
@@ -91,10 +90,9 @@ def take_up(submission: UUID, *, worker: str, now: datetime) -> Claim | None:
         token=token,
         application=row.application,
         key=row.key,
-        user=row.user,
-        source=row.source,
-        on_device=row.on_device,
-        max_cost_nanos=row.max_cost_nanos,
+        options=CallOptions(
+            user=row.user, source=row.source, on_device=row.on_device, max_cost_nanos=row.max_cost_nanos
+        ),
         body=body,
     )
 

@@ -1,7 +1,7 @@
 """Handing calls in, and withdrawing what no worker has taken up yet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from governance import safekeeping
 from governance.access.directory import Caller
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.audit.trail import append
+from governance.calls import NO_OPTIONS, CallOptions
 from governance.gateway.errors import RequestProblem
 from governance.gateway.protocols import openai_chat
 from governance.models import Batch, ContentKind, StoredContent, Submission, SubmissionState
@@ -28,19 +29,11 @@ _ROWS_AT_ONCE = 500
 class CallOrder:
     """One call to be executed later.
 
-    Attributes:
-        body: the request, as it would be posted to ``/v1/chat/completions``.
-        user: the end user, for attribution; without one the request's own word for it.
-        source: the calling feature; without one that of the key.
-        on_device: only models on our own machines may serve it.
-        max_cost_nanos: the most it may cost, in nano-units of the installation's currency; ``None`` for no limit.
+    ``body`` is the request, as it would be posted to ``/v1/chat/completions``.
     """
 
-    body: bytes
-    user: str = ""
-    source: str = ""
-    on_device: bool = False
-    max_cost_nanos: int | None = None
+    body: bytes = field(repr=False)
+    options: CallOptions = NO_OPTIONS
 
 
 class AlreadySubmitted(Exception):
@@ -157,11 +150,11 @@ def _prepare(
         task=task or str(submission),
         application=caller.application,
         key=caller.key,
-        user=fitting_text(order.user or openai_chat.user_of(request), 128),
-        source=fitting_text(order.source or caller.source, 64),
+        user=fitting_text(order.options.user or openai_chat.user_of(request), 128),
+        source=fitting_text(order.options.source or caller.source, 64),
         requested=fitting_text(request.target, 300),
-        on_device=order.on_device,
-        max_cost_nanos=order.max_cost_nanos,
+        on_device=order.options.on_device,
+        max_cost_nanos=order.options.max_cost_nanos,
         submitted_at=now,
         due_at=now + ON_ITS_WAY,
         request=content,

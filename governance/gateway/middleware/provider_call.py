@@ -27,6 +27,8 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     step, notes = context.step, context.notes
     if step is None:
         raise RuntimeError("provider_call runs behind fall_through")
+    if context.before_sending is not None:
+        await context.before_sending()
     attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic())
     notes.attempts.append(attempt)
     note(provider=step.model.provider.identifier, model=step.model.identifier)

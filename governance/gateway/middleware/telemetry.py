@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, PassedOver, Proceed
+from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, PassedOver, Proceed, Withdrawn
 from governance.trace import note
 from routing.core.calls import CallReply, Coverage, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
@@ -39,6 +39,8 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     except asyncio.CancelledError:
         _settle(context, HUNG_UP)
         raise
+    except Withdrawn:
+        raise  # recorded by whoever makes the call
     except Exception as error:
         _settle(context, internal_failure(error))
         raise

@@ -132,16 +132,22 @@ def tls_context() -> ssl.SSLContext:
 
 
 @pytest.fixture
+def tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authorities as read before."""
+    monkeypatch.setattr(httpx, "create_ssl_context", lambda **_: tls_context())
+
+
+@pytest.fixture
 def gateway(
     tables: None,
     loop_thread: LoopThread,
     outbound: list[tuple[str, int]],
     monkeypatch: pytest.MonkeyPatch,
+    tls: None,
 ) -> Iterator[Gateway]:
     """A gateway that looks at records only when it is told to (`refresh`), so that tests count and time the rest."""
     monkeypatch.setattr(service, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(service, "GATHER_SECONDS", 0.0)
-    monkeypatch.setattr(httpx, "create_ssl_context", lambda **_: tls_context())
     opened = Gateway(loop_thread)
     opened.open()
     yield opened

@@ -10,6 +10,8 @@ from django.urls import reverse
 
 from governance.admin.trials import REMEDIES
 from governance.changes.records import switch
+from governance.gateway import home
+from governance.gateway.service import opened_service
 from routing.core.failures import FailureKind
 from routing.models import Provider
 from telemetry.models import Call
@@ -111,5 +113,12 @@ def test_it_takes_the_permission_to_change(world: World) -> None:
     assert world.asked == [0, 0, 0]
 
 
-def test_without_a_gateway_the_page_says_so(operator: Client) -> None:
-    assert "the gateway is not open" in ask(operator, "configuration", ConfigurationFactory.create()).lower()
+@pytest.mark.usefixtures("tls")
+def test_a_process_without_a_gateway_opens_one(operator: Client, outbound: object) -> None:
+    """As under a server that does not speak the lifespan protocol."""
+    try:
+        assert "It failed" in ask(operator, "configuration", ConfigurationFactory.create())
+        assert opened_service() is not None
+    finally:
+        home.close()
+    assert Call.objects.get().source == "admin-test"

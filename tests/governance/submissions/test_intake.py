@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from governance import safekeeping
 from governance.audit.trail import verify
+from governance.calls import CallOptions
 from governance.changes.settings import store_setting
 from governance.gateway.errors import RequestProblem
 from governance.models import AuditEvent, Batch, StoredContent, Submission, SubmissionState
@@ -30,7 +31,10 @@ pytestmark = pytest.mark.django_db
 
 def test_a_call_waits_under_an_id_that_will_be_its_own() -> None:
     submission = submit(
-        CallOrder(body=body(user="agent-17"), source="night-run", on_device=True, max_cost_nanos=5), caller=HELPDESK
+        CallOrder(
+            body=body(user="agent-17"), options=CallOptions(source="night-run", on_device=True, max_cost_nanos=5)
+        ),
+        caller=HELPDESK,
     )
     waiting = row(submission)
     assert waiting.state == SubmissionState.QUEUED
@@ -98,7 +102,9 @@ def test_a_task_of_another_application_is_not_taken_over() -> None:
 
 
 def test_what_columns_cannot_hold_is_cut() -> None:
-    waiting = row(submit(CallOrder(body=body(), user="a\x00" * 200, source="s" * 80), caller=HELPDESK))
+    waiting = row(
+        submit(CallOrder(body=body(), options=CallOptions(user="a\x00" * 200, source="s" * 80)), caller=HELPDESK)
+    )
     assert (waiting.user, waiting.source) == ("a" * 128, "s" * 64)
 
 
