@@ -10,6 +10,8 @@ from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
 from unfold.sites import UnfoldAdminSite
 
+from governance.tab.pages import tab_urls
+
 ORDER = (
     "routing.Provider",
     "routing.LanguageModel",
@@ -49,6 +51,10 @@ class SignalboxAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # the theme is
         response: HttpResponse = super().login(request, extra_context)
         response._csp_update = THEME_NEEDS  # type: ignore[attr-defined]  # what django-csp's decorator does
         return response
+
+    def get_urls(self) -> list[Any]:
+        """As always, and the Governance tab."""
+        return [*tab_urls(self), *super().get_urls()]
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         places = {name: place for place, name in enumerate(ORDER)}

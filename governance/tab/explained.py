@@ -100,9 +100,11 @@ class SignalCell:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """One candidate. A refused one has a reason; it has no rank and no score. ``leads_by`` is empty for the last."""
+    """One candidate. A refused one has a reason; it has no rank and no score. ``leads_by`` is empty for the last,
+    ``moved`` where it stands as in the explanation compared with."""
 
     rank: int | None
+    moved: str
     route: str
     name: str
     model_id: str
@@ -139,14 +141,15 @@ def recorded_page(document: Mapping[str, Any]) -> ExplanationPage | None:
         return None
 
 
-def page_of(explanation: Explanation) -> ExplanationPage:
-    """An explanation in words."""
+def page_of(explanation: Explanation, *, compared_with: Explanation | None = None) -> ExplanationPage:
+    """An explanation in words; compared with another one, each row says where that has its candidate."""
+    before = {} if compared_with is None else {each.model.route: each.rank for each in compared_with.candidates}
     return ExplanationPage(
         state=LABELS[explanation.state],
         refusal=f"{explanation.refusal[:1].upper()}{explanation.refusal[1:]}",
         facts=[(name, text) for name, text in _facts(explanation) if text],
         signals=[LABELS[name] for name in SIGNALS],
-        rows=[_row(each, weighs=explanation.weights.keys()) for each in explanation.candidates],
+        rows=[_row(each, weighs=explanation.weights.keys(), before=before) for each in explanation.candidates],
         open_needs=[WORDS[each] for each in explanation.open_needs],
         ranked=explanation.mode is not None,
     )
@@ -216,10 +219,13 @@ def _basis(explanation: Explanation) -> str:
     return f"nothing: {why}" if explanation.basis is None else f"{LABELS[explanation.basis]}: {why}"
 
 
-def _row(candidate: ExplainedCandidate, *, weighs: Collection[SignalName]) -> CandidateRow:
+def _row(
+    candidate: ExplainedCandidate, *, weighs: Collection[SignalName], before: Mapping[str, int | None]
+) -> CandidateRow:
     model, rejection, failures = candidate.model, candidate.rejection, candidate.failures_in_a_row
     return CandidateRow(
         rank=candidate.rank,
+        moved=_moved(candidate, before),
         route=model.route,
         name=model.name,
         model_id=model.model_id,
@@ -234,6 +240,14 @@ def _row(candidate: ExplainedCandidate, *, weighs: Collection[SignalName]) -> Ca
         lacking=capability_words(candidate.lacking),
         context="unknown" if model.context_length is None else f"{model.context_length:,} tokens",
     )
+
+
+def _moved(candidate: ExplainedCandidate, before: Mapping[str, int | None]) -> str:
+    """Where a candidate stood before, if that was elsewhere."""
+    if candidate.model.route not in before or before[candidate.model.route] == candidate.rank:
+        return ""
+    rank = before[candidate.model.route]
+    return "refused in force" if rank is None else f"{rank} in force"
 
 
 def _cell(signal: ExplainedSignal, *, weighs: bool) -> SignalCell:

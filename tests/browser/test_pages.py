@@ -17,6 +17,7 @@ from pytest_django import DjangoDbBlocker
 
 from governance.demo.seed import seed
 from governance.models import AccessKey
+from governance.tab.pages import PANELS
 from routing.models import Configuration, LanguageModel, Provider
 from routing.vault import Vault
 from tests.browser.visitor import Visitor, make_user, visiting
@@ -72,6 +73,7 @@ def pages() -> Iterator[str]:
         if row is not None and label in ("routing.Provider", "auth.User"):
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
+    yield from (panel.url for panel in PANELS)
     for record, name in (
         (Provider, "routing_provider_try"),
         (LanguageModel, "routing_languagemodel_try"),

@@ -65,6 +65,12 @@ UNFOLD: dict[str, Any] = {
             {
                 "items": [
                     {"title": "Overview", "icon": "dashboard", "link": reverse_lazy("admin:index")},
+                    {
+                        "title": "Governance",
+                        "icon": "policy",
+                        "link": reverse_lazy("admin:governance_tab"),
+                        "permission": "governance.tab.pages.may_enter",
+                    },
                 ],
             },
             {

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, reverse
 
+from governance.tab.pages import PANELS
 from tests.governance.admin.test_pages import REGISTERED, ROWS, address
 
 ROLES = ("superuser", "operator", "auditor", "stranger")
@@ -28,8 +29,11 @@ SITE: dict[str, tuple[int, int, int, int]] = {
     "password_change_done": (200, 200, 200, 200),
     "jsi18n": (200, 200, 200, 200),
     "search": (200, 200, 200, 200),  # of pages, each of which is searched for where it may be seen
+    "governance_tab": (302, 302, 302, 403),  # on to its first panel; each of them is listed below
     "autocomplete": (403, 403, 403, 403),  # without saying what is looked for
 }
+for _panel in PANELS:
+    SITE[_panel.name] = (200, 200, 200, 403)
 LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
     "routing": (200, 200, 200, 404),
     "telemetry": (200, 200, 200, 404),

@@ -1,0 +1,225 @@
+"""*Why this model?*: a question in a form, its answer in a table, and both in an address that can be shared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from governance.explanations import Explanation
+from governance.gateway.service import standing_now
+from governance.questions import Answer, Question, ask
+from governance.tab.explained import WORDS, ExplanationPage, page_of
+from governance.tab.panels import Content, Panel
+from routing.core.configuration import ConfigurationSpec
+from routing.core.policy import MODE_LABELS, PolicyMode, RoutingPolicy
+from routing.core.vocabulary import LABELS, Capability, Operation, Selection
+
+ON, OFF = "on", "off"
+OF_A_REQUEST = (
+    Capability.TOOLS,
+    Capability.VISION,
+    Capability.STRUCTURED_OUTPUT,
+    Capability.REASONING,
+    Capability.PROMPT_CACHING,
+)
+"""What a request may need besides what its operation says."""
+
+
+class QuestionForm(forms.Form):
+    """The question as an address holds it. What is missing or empty means what it means in a :class:`Question`."""
+
+    configuration = forms.ChoiceField(label="Configuration")
+    operation = forms.ChoiceField(
+        label="Operation",
+        required=False,
+        choices=[
+            ("", "None chosen"),
+            *((each.value, LABELS[each]) for each in Operation),
+        ],
+    )
+    mode = forms.ChoiceField(label="Policy mode", required=False)
+    history = forms.ChoiceField(label="Call history", required=False)
+    needs = forms.MultipleChoiceField(
+        label="The request also needs",
+        required=False,
+        choices=[(each.value, LABELS[each]) for each in OF_A_REQUEST],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, data: QueryDict, *, configurations: Sequence[ConfigurationSpec], policy: RoutingPolicy) -> None:
+        super().__init__(data, auto_id="why_%s")
+        fields: dict[str, Any] = self.fields
+        fields["configuration"].choices = [
+            (each.identifier, each.identifier if each.is_active else f"{each.identifier} (switched off)")
+            for each in configurations
+        ]
+        fields["mode"].choices = [
+            ("", f"In force ({policy.mode.value}, unless the configuration has its own)"),
+            *((each.value, f"{each.value}: {MODE_LABELS[each].lower()}") for each in PolicyMode),
+        ]
+        fields["history"].choices = [
+            ("", f"In force ({ON if policy.call_history else OFF})"),
+            (ON, "As if it were on"),
+            (OFF, "As if it were off"),
+        ]
+        for name, field in fields.items():
+            field.error_messages["invalid_choice"] = f"{name}: %(value)s is none of those offered; choose one."
+            field.error_messages["required"] = f"{name}: none is named; choose one."
+
+    @property
+    def question(self) -> Question:
+        """The question of a form that is valid."""
+        asked = self.cleaned_data
+        return Question(
+            configuration=asked["configuration"],
+            operation=Operation(asked["operation"]) if asked["operation"] else None,
+            mode=PolicyMode(asked["mode"]) if asked["mode"] else None,
+            history={ON: True, OFF: False}.get(asked["history"]),
+            needs=frozenset(asked["needs"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of the plan. ``fallback`` names the configuration it stands for, if that is another one."""
+
+    name: str
+    fallback: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer as the panel shows it.
+
+    Attributes:
+        verdict: the answer in one sentence.
+        supposed: what was supposed, in words; empty for the policy in force.
+        instead: for a hypothetical, what the policy in force leads to.
+    """
+
+    verdict: str
+    is_served: bool
+    supposed: str
+    instead: str
+    problem: str
+    decision: ExplanationPage
+    routes: Sequence[Route]
+    skips: Sequence[tuple[str, str]]
+    url: str
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WhyThisModel:
+    """The panel: the form, and the answer or what is wrong with the question."""
+
+    form: QuestionForm | None
+    problems: Sequence[tuple[str, str]]
+    reply: Reply | None
+    url: str
+
+
+def answer(request: HttpRequest) -> Content:
+    """Answer the question of the address. Without one, a chat call of a ranked configuration is asked about."""
+    now = timezone.now()
+    standing = standing_now()
+    configurations = sorted(standing.snapshot.configurations.values(), key=_interest)
+    if not configurations:
+        return Content(WhyThisModel(None, (), None, PANEL.url), "There is no configuration yet.")
+    data = request.GET or QueryDict(
+        urlencode({"configuration": configurations[0].identifier, "operation": Operation.CHAT.value})
+    )
+    form = QuestionForm(data, configurations=configurations, policy=standing.settings.routing)
+    if not form.is_valid():
+        problems = [(form[name].id_for_label, str(error)) for name, errors in form.errors.items() for error in errors]
+        return Content(WhyThisModel(form, problems, None, PANEL.url), "The question cannot be asked as it is.")
+    question = form.question
+    found = ask(standing, question, now=now)
+    in_force = ask(standing, replace(question, mode=None, history=None), now=now) if question.is_hypothetical else None
+    reply = _reply(found, in_force)
+    return Content(WhyThisModel(form, (), reply, PANEL.url), reply.verdict)
+
+
+def _interest(configuration: ConfigurationSpec) -> tuple[bool, bool, str]:
+    """What is on goes before what is off, what is ranked before what is not."""
+    return (not configuration.is_active, configuration.selection is not Selection.CRITERIA, configuration.identifier)
+
+
+def address_of(question: Question) -> str:
+    """The address that asks a question: what is in force is left out."""
+    asked: list[tuple[str, str]] = [("configuration", question.configuration)]
+    if question.operation is not None:
+        asked.append(("operation", question.operation.value))
+    if question.mode is not None:
+        asked.append(("mode", question.mode.value))
+    if question.history is not None:
+        asked.append(("history", ON if question.history else OFF))
+    asked += [("needs", each) for each in sorted(question.needs)]
+    return f"{reverse(f'admin:{PANEL.name}')}?{urlencode(asked)}"
+
+
+def _reply(found: Answer, in_force: Answer | None) -> Reply:
+    question, explanation = found.question, found.explanation
+    own = found.configuration.identifier
+    return Reply(
+        verdict=_verdict(explanation),
+        is_served=explanation.selected is not None,
+        supposed=_supposed(question),
+        instead="" if in_force is None else _instead(explanation, in_force.explanation),
+        problem=""
+        if found.configuration.is_active
+        else "The configuration is switched off: calls that ask for it are refused until it is switched on.",
+        decision=page_of(explanation, compared_with=None if in_force is None else in_force.explanation),
+        routes=[
+            Route(
+                step.model.route,
+                "" if step.configuration == own else step.configuration,
+                address_of(replace(question, configuration=step.configuration)),
+            )
+            for step in found.plan.steps
+        ],
+        skips=[(skip.name, skip.detail) for skip in found.plan.skips],
+        url=address_of(question),
+        asked_at=found.asked_at,
+    )
+
+
+def _verdict(explanation: Explanation) -> str:
+    """Who goes first and by what, in one sentence."""
+    first = explanation.selected
+    if first is None:
+        return f"{LABELS[explanation.state]}."
+    if first.leads_by is None:
+        return f"{first.model.route} is the only one that may serve."
+    second = explanation.candidates[1]
+    return f"{first.model.route} goes first, ahead of {second.model.route} by {WORDS[first.leads_by]}."
+
+
+def _supposed(question: Question) -> str:
+    mode = "" if question.mode is None else f"policy mode {question.mode.value}"
+    history = "" if question.history is None else f"call history {ON if question.history else OFF}"
+    return " and ".join(each for each in (mode, history) if each)
+
+
+def _instead(supposed: Explanation, in_force: Explanation) -> str:
+    before = None if in_force.selected is None else in_force.selected.model.route
+    after = None if supposed.selected is None else supposed.selected.model.route
+    if before == after:
+        return "The policy in force leads to the same model."
+    return f"The policy in force leads to {before or 'none'}."
+
+
+PANEL = Panel(
+    slug="why-this-model",
+    title="Why this model?",
+    template="governance/_why.html",
+    permissions=("routing.view_configuration", "routing.view_languagemodel", "telemetry.view_call"),
+    answer=answer,
+)

@@ -1,0 +1,171 @@
+"""*Why this model?*: every question has an address, every address an answer or a clear complaint."""
+
+import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from django.db import connection
+from django.http import QueryDict
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from governance.changes.settings import store_setting
+from governance.questions import Question
+from governance.tab.why import PANEL, QuestionForm, address_of
+from routing.core.policy import PolicyMode, RoutingPolicy
+from routing.core.vocabulary import Operation
+from tests import factories
+from tests.authors import SOMEBODY
+from tests.governance.admin.pages import text_of, words_of
+from tests.governance.test_decisions import CONFIGURATIONS
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def catalogue(db: None) -> None:
+    """Two models, of which the one that goes first by name is the slower; calls enough to know it."""
+    east = factories.ProviderFactory.create()
+    west = factories.ProviderFactory.create(identifier="prod-west", adapter_type="custom")
+    factories.LanguageModelFactory.create(provider=east, identifier="grand", model_id="gpt-x-maxi", name="A grand one")
+    factories.LanguageModelFactory.create(provider=west, identifier="swift", model_id="cu-9-mini", name="B swift one")
+    factories.ConfigurationFactory.create(criteria=True)
+    factories.ConfigurationFactory.create(identifier="off-chat", criteria=True, is_active=False)
+
+
+def ask(browser: Client, **question: Any) -> Any:
+    return browser.get(PANEL.url, question)
+
+
+# --- Addresses --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", [None, *Operation])
+@pytest.mark.parametrize("mode", [None, *PolicyMode])
+@pytest.mark.parametrize("history", [None, True, False])
+def test_a_question_survives_its_address(
+    operation: Operation | None, mode: PolicyMode | None, history: bool | None
+) -> None:
+    question = Question("ranked", operation, mode, history, frozenset({"vision", "reasoning"}))
+    form = QuestionForm(
+        QueryDict(urlsplit(address_of(question)).query), configurations=CONFIGURATIONS, policy=RoutingPolicy()
+    )
+    assert form.is_valid(), form.errors
+    assert form.question == question
+
+
+def test_an_address_leaves_out_what_is_in_force() -> None:
+    assert parse_qsl(urlsplit(address_of(Question("ranked"))).query) == [("configuration", "ranked")]
+
+
+@pytest.mark.parametrize(
+    ("question", "complaint"),
+    [
+        ({"configuration": "nowhere"}, "configuration: nowhere is none of those offered; choose one."),
+        ({"operation": "chat"}, "configuration: none is named; choose one."),
+        ({"configuration": "support-chat", "operation": "sing"}, "operation: sing is none of those offered"),
+        ({"configuration": "support-chat", "mode": "ECONOMY"}, "mode: ECONOMY is none of those offered"),
+        ({"configuration": "support-chat", "history": "yes"}, "history: yes is none of those offered"),
+        ({"configuration": "support-chat", "needs": "telepathy"}, "needs: telepathy is none of those offered"),
+        ({"configuration": "<script>"}, "configuration: &lt;script&gt; is none of those offered"),
+    ],
+)
+def test_a_bad_question_is_answered_with_what_is_wrong(
+    question: dict[str, str], complaint: str, catalogue: None, operator: Client
+) -> None:
+    for headers in ({}, HTMX):
+        answer = operator.get(PANEL.url, question, headers=headers)
+        assert answer.status_code == 200
+        page = words_of(answer)
+        assert complaint in page
+        assert "Every candidate" not in page
+
+
+# --- Answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_question_the_first_configuration_is_asked_about(catalogue: None, operator: Client) -> None:
+    page = words_of(operator.get(PANEL.url))
+    assert "prod-east/grand goes first, ahead of prod-west/swift by name." in page
+    assert '<option value="support-chat" selected>' in page
+    assert '<option value="chat" selected>' in page
+
+
+def test_no_configuration_leads_to_the_first_step(operator: Client, auditor: Client) -> None:
+    assert "/admin/routing/configuration/add/" in text_of(operator.get(PANEL.url))
+    assert "/admin/routing/configuration/add/" not in text_of(auditor.get(PANEL.url)).split("sb-panel")[1]
+
+
+def test_a_switched_off_configuration_is_answered_and_said_to_be_so(catalogue: None, operator: Client) -> None:
+    page = words_of(ask(operator, configuration="off-chat", operation="chat"))
+    assert "The configuration is switched off" in page
+    assert "prod-east/grand goes first" in page
+
+
+def test_a_refusal_is_the_callers_own(catalogue: None, operator: Client) -> None:
+    page = words_of(ask(operator, configuration="support-chat", operation="chat", needs="vision"))
+    assert "no model that could serve declares chat, vision, which chat needs" in page
+
+
+def test_a_hypothetical_says_so_and_changes_nothing(catalogue: None, operator: Client) -> None:
+    for model_id, adapter_type, took in (("gpt-x-maxi", "openai", 9094.0), ("cu-9-mini", "custom", 4259.0)):
+        factories.CallFactory.create_batch(
+            5,
+            started_at=timezone.now() - timedelta(hours=1),
+            served_model_id=model_id,
+            served_adapter_type=adapter_type,
+            latency_ms=took,
+        )
+    question = {"configuration": "support-chat", "operation": "chat"}
+    page = words_of(ask(operator, **question, mode="balanced", history="on"))
+    assert "As if policy mode balanced and call history on were in force" in page
+    assert "The policy in force leads to prod-east/grand." in page
+    assert "prod-west/swift goes first, ahead of prod-east/grand by score." in page
+    assert "counted as 0.5937, weight 0.1" in page
+    assert "counted as 0.4063, weight 0.1" in page
+    assert "2 in force" in page
+    in_force = words_of(ask(operator, **question))
+    assert "hypothetical" not in in_force
+    assert "prod-east/grand goes first, ahead of prod-west/swift by name." in in_force
+    assert "not collected in this mode" in in_force
+    assert "mean 9,094 ms of 5 calls" in in_force
+
+
+def test_the_switch_that_was_thrown_a_moment_ago_counts(catalogue: None, operator: Client) -> None:
+    store_setting("routing.policyMode", "economy", author=SOMEBODY)
+    assert "<dd>economy</dd>" in text_of(ask(operator, configuration="support-chat", operation="chat"))
+
+
+@pytest.mark.parametrize("operation", ["", *Operation])
+def test_every_operation_is_offered_and_answered(operation: str, catalogue: None, operator: Client) -> None:
+    page = text_of(ask(operator, configuration="support-chat", operation=operation))
+    assert re.search(rf'<option value="{operation}" selected>', page)
+    assert "Every candidate" in page
+
+
+def test_no_operation_is_not_an_operation_that_needs_nothing(catalogue: None, operator: Client) -> None:
+    without = words_of(ask(operator, configuration="support-chat"))
+    nothing = words_of(ask(operator, configuration="support-chat", operation="embed"))
+    assert "<dd>none chosen</dd>" in without
+    assert "not known without an operation" in without
+    assert "nothing in particular" in nothing
+
+
+def test_a_page_takes_as_many_queries_for_many_records_as_for_few(catalogue: None, operator: Client) -> None:
+    question = {"configuration": "support-chat", "operation": "chat", "mode": "balanced", "history": "on"}
+    ask(operator, **question)
+    with CaptureQueriesContext(connection) as few:
+        ask(operator, **question)
+    for number in range(9):
+        model = factories.LanguageModelFactory.create(priced=True, model_id=f"gpt-x-{number}")
+        configuration = factories.ConfigurationFactory.create(listed=True, models=[model])
+        factories.FallbackLinkFactory.create(configuration=configuration)
+        factories.EvaluationResultFactory.create(model=model)
+        factories.CallFactory.create(decision=factories.DecisionRecordFactory.create())
+    with CaptureQueriesContext(connection) as many:
+        ask(operator, **question)
+    assert len(many) == len(few), "\n".join(query["sql"] for query in many.captured_queries)
+    assert len(many) <= 24
