@@ -19,7 +19,7 @@ from governance.trace import Mark, marks
 FIGURES = ("status", "milliseconds")
 """What a line may say in numbers."""
 
-_ANSWERED_BY_THE_GATEWAY = "/v1/"
+_NOT_TOLD = ("/v1/", "/healthz", "/readyz")
 _PLAIN = re.compile(r"[!#-<>-~]+")  # printable ASCII but for space, quotes and the equals sign
 
 
@@ -32,14 +32,14 @@ class TraceFilter(logging.Filter):
 
 
 class ServerAccess(logging.Filter):
-    """What is left of uvicorn's access log: no calls, of which the gateway says more itself, and no queries, into which
-    callers put keys though none is read there."""
+    """What is left of uvicorn's access log: no calls, of which the gateway says more itself, no probes, and no queries,
+    into which callers put keys though none is read there."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple) and len(record.args) == 5:
             client, method, path, *rest = record.args
             record.args = (client, method, str(path).partition("?")[0], *rest)
-            return not str(path).startswith(_ANSWERED_BY_THE_GATEWAY)
+            return not str(path).startswith(_NOT_TOLD)
         return True
 
 

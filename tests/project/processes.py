@@ -29,8 +29,13 @@ def installation_environment(*, data_folder: Path) -> dict[str, str]:
 def run_python(*arguments: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run the project's Python in the project's folder, with `environ` and nothing else but the search
     path."""
+    return run_command(sys.executable, *arguments, environ=environ)
+
+
+def run_command(*command: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a program in the project's folder, with `environ` and nothing else but the search path."""
     return subprocess.run(
-        [sys.executable, *arguments],
+        command,
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environ},
         stdin=subprocess.DEVNULL,
@@ -45,28 +50,28 @@ def run_python(*arguments: str, environ: Mapping[str, str]) -> subprocess.Comple
 def running_web_process(*, environ: Mapping[str, str], log: Path, log_level: str = "warning") -> Iterator[str]:
     """The base URL of a uvicorn process that answers."""
     port = find_free_port()
-    arguments = [
-        "-m",
-        "uvicorn",
-        "governance.project.asgi:application",
-        "--port",
-        str(port),
-        "--log-level",
-        log_level,
-    ]
+    base = f"http://127.0.0.1:{port}"
+    uvicorn = ("-m", "uvicorn", "governance.project.asgi:application", "--port", str(port), "--log-level", log_level)
+    with running_command(sys.executable, *uvicorn, environ=environ, log=log, base=base):
+        yield base
+
+
+@contextmanager
+def running_command(
+    *command: str, environ: Mapping[str, str], log: Path, base: str, folder: Path = ROOT
+) -> Iterator[httpx.Client]:
+    """A web process by the command that starts it; a client that talks to it, once it answers at `base`."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
+            command,
+            cwd=folder,
             env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environ},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
     try:
-        base = f"http://127.0.0.1:{port}"
-        transport = httpx.HTTPTransport(retries=0)
-        with httpx.Client(base_url=base, transport=transport) as client:
+        with httpx.Client(base_url=base, transport=httpx.HTTPTransport(retries=0)) as client:
             for _ in range(int(SECONDS_TO_START / 0.1)):
                 if process.poll() is not None:
                     raise AssertionError(log.read_text(encoding="utf-8"))
@@ -78,7 +83,7 @@ def running_web_process(*, environ: Mapping[str, str], log: Path, log_level: str
                     break
             else:
                 raise AssertionError(f"no answer within {SECONDS_TO_START} s")
-        yield base
+            yield client
     finally:
         process.terminate()
         process.wait(timeout=30)

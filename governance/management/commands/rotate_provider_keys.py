@@ -15,7 +15,7 @@ AUTHOR = Author("manage.py rotate_provider_keys", Channel.COMMAND)
 class Command(BaseCommand):
     """Seal again what an older key of SIGNALBOX_ENCRYPTION_KEYS sealed. May be interrupted and run again."""
 
-    help = "Seal every provider's key with the first of SIGNALBOX_ENCRYPTION_KEYS; older ones can then be removed."
+    help = "Seal every provider's key with the first of SIGNALBOX_ENCRYPTION_KEYS."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Rotate, and say what was done."""
@@ -28,6 +28,7 @@ class Command(BaseCommand):
         except VaultError as error:
             raise CommandError(f"Sealed again: {done}. But {error}.") from None
         self.stdout.write(
-            f"Sealed again: {done}. All provider keys are sealed with {vault.current_key!r} now, so the "
-            "others can be taken out of SIGNALBOX_ENCRYPTION_KEYS."
+            f"Sealed again: {done}. All provider keys are sealed with {vault.current_key!r} now. The others can be "
+            "taken out of SIGNALBOX_ENCRYPTION_KEYS once the content of submitted calls that they sealed has expired "
+            "(the setting calls.contentHours)."
         )

@@ -238,6 +238,8 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
+        # Whoever scans the network asks under every name. That it was refused is in the access log, and nobody's error.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
         # One line for every request to a provider says nothing that the call's row does not, and costs time.
         "httpx": {"level": "WARNING"},
         # The server has configured its own by now; its lines shall look like all the others.
