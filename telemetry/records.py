@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from routing.core.calls import Usage
+from routing.core.calls import MAX_TOKENS, Usage
 from routing.core.decision import Decision
 from routing.core.plan import Step
 from routing.core.requirements import RequestFacts
@@ -69,6 +69,12 @@ class TokenCounts:
     cache_write: int
     output: int
     reasoning: int
+
+    @property
+    def are_credible(self) -> bool:
+        """Whether they can be true at all."""
+        counts = (self.input, self.cache_read, self.cache_write, self.output, self.reasoning)
+        return min(counts) >= 0 and max(counts) <= MAX_TOKENS
 
     @classmethod
     def of(cls, usage: Usage) -> "TokenCounts":

@@ -5,15 +5,22 @@ request a thread and a connection of its own, and asyncio's default executor is 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
 from typing import ParamSpec, TypeVar
 
 from django.db import close_old_connections, connections
 
 THREADS = 4
 """Threads, and so connections, of one process."""
+
+CLOSE_SECONDS = 5.0
+"""How long a closing pool waits for what is running."""
+
+logger = logging.getLogger(__name__)
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -34,15 +41,19 @@ class Bridge:
         return await loop.run_in_executor(self._pool, lambda: _with_living_connection(function, *args, **kwargs))
 
     def close(self) -> None:
-        """Wait for what is running, close the connections and end the threads."""
-        everybody = Barrier(self._threads)  # else one thread could take all the turns
-        for _ in range(self._threads):
-            self._pool.submit(_close_connections, everybody)
-        self._pool.shutdown(wait=True)
+        """Wait for what is running, close the connections and end the threads. What does not end is left behind."""
+        everybody = Barrier(self._threads, timeout=CLOSE_SECONDS)  # else one thread could take all the turns
+        closing = [self._pool.submit(_close_connections, everybody) for _ in range(self._threads)]
+        unclosed = wait(closing, timeout=2 * CLOSE_SECONDS).not_done
+        is_stuck = bool(unclosed) or everybody.broken
+        if is_stuck:
+            logger.error("threads that wait for a database that does not answer are left behind")
+        self._pool.shutdown(wait=not is_stuck, cancel_futures=True)
 
 
 def _close_connections(everybody: Barrier) -> None:
-    everybody.wait()
+    with suppress(BrokenBarrierError):  # somebody is stuck; the others close theirs all the same
+        everybody.wait()
     connections.close_all()
 
 

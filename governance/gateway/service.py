@@ -44,6 +44,9 @@ REPORT_SECONDS = 60.0
 DRAIN_SECONDS = 20.0
 """How long a closing process waits for the calls under way."""
 
+FLUSH_SECONDS = 5.0
+"""How long a closing process takes to write what waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class InForce:
@@ -107,12 +110,19 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
-            await self._bridge.cross(self._recorder.flush)
-        except Exception:
-            logger.exception("%d records of calls were lost: the database is away", self._recorder.waiting)
+        await self._write_what_waits()
         await self._transport.aclose()
         await asyncio.to_thread(self._bridge.close)
+
+    async def _write_what_waits(self) -> None:
+        """The last flush. A database that is away or does not answer must not keep a process from ending."""
+        try:
+            async with asyncio.timeout(2 * FLUSH_SECONDS):
+                await self._bridge.cross(self._recorder.flush, seconds=FLUSH_SECONDS)
+        except Exception:
+            logger.exception("the last records of calls cannot be written")
+        if self._recorder.waiting:
+            logger.error("%d records of calls were lost: the process ends", self._recorder.waiting)
 
     async def refresh(self) -> None:
         """Look at once whether anything changed, figures included, and write what waits."""

@@ -126,6 +126,10 @@ class CallRequest:
     original: Original | None = None
 
 
+MAX_TOKENS = 10**9
+"""The most tokens of one class that an answer can have; a provider that reports more is not believed."""
+
+
 class Coverage(StrEnum):
     """How well a usage is known. Absent is never zero."""
 
@@ -154,6 +158,12 @@ class Usage:
     cache_write: int = 0
     reasoning: int = 0
     coverage: Coverage = Coverage.EXACT
+
+    @property
+    def is_credible(self) -> bool:
+        """Whether the figures can be true at all."""
+        counts = (self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
+        return min(counts) >= 0 and max(counts) <= MAX_TOKENS
 
     @property
     def prompt(self) -> int:

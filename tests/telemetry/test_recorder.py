@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +13,13 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import InterfaceError, InternalError, OperationalError, connections
+from django.db import DataError, InterfaceError, InternalError, OperationalError, connection, connections, transaction
 
 from telemetry import recorder as module
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 from telemetry.recorder import Recorder
 from telemetry.records import NO_ROUTE, CallRecord, RouteName, TokenCounts
+from telemetry.usage import add_usage
 from tests.telemetry.records import DECISION, DOCUMENT, EAST, FACTS, NOON, TOKENS, WEST, attempt, record
 
 
@@ -36,7 +38,7 @@ def filled(recorder: Recorder, number: int, **changes: Any) -> list[CallRecord]:
 
 @contextmanager
 def database_away(monkeypatch: pytest.MonkeyPatch, error: Exception, *, after: int = 0) -> Iterator[None]:
-    """Inside the block, every transaction of a recorder but the first ones fails."""
+    """Inside the block, every transaction of a recorder but the first ones fails, and nobody answers."""
     left = {"transactions": after}
     write = Recorder._write
 
@@ -48,6 +50,7 @@ def database_away(monkeypatch: pytest.MonkeyPatch, error: Exception, *, after: i
 
     with monkeypatch.context() as patched:
         patched.setattr(Recorder, "_write", write_or_fail)
+        patched.setattr(module, "_is_there", lambda: False)
         yield
 
 
@@ -183,12 +186,10 @@ def test_what_is_not_known_is_null() -> None:
 
 
 @pytest.mark.django_db
-def test_counts_and_texts_are_made_to_fit() -> None:
+def test_texts_are_made_to_fit() -> None:
     recorder = Recorder()
-    absurd = TokenCounts(input=10**12, cache_read=-5, cache_write=0, output=2**31, reasoning=2**31 - 1)
     recorder.append(
         record(
-            tokens=absurd,
             requested="r\x00" * 400,
             user="\x00u" * 400,
             source="s" * 400,
@@ -199,14 +200,51 @@ def test_counts_and_texts_are_made_to_fit() -> None:
     )
     recorder.flush()
     call = Call.objects.get()
-    assert (call.actual_input_tokens, call.actual_cache_read_tokens, call.actual_output_tokens) == (
-        2**31 - 1,
-        0,
-        2**31 - 1,
-    )
     assert (call.requested, call.user, call.source) == ("r" * 300, "u" * 128, "s" * 64)
     assert (call.error_class, call.response_model) == ("e" * 100, "m" * 150)
     assert call.attempts.get(index=0).error_code == "c" * 100
+
+
+INCREDIBLE: dict[str, dict[str, Any]] = {
+    "tokens": {"tokens": TokenCounts(10**9 + 1, 0, 0, 5, 0)},
+    "a class of tokens": {"tokens": TokenCounts(5, 0, 10**12, 5, 0)},
+    "less than nothing": {"tokens": TokenCounts(5, -1, 0, 5, 0)},
+    "a cost": {"cost_nanos": 10**15 + 1},
+    "a cost that no column holds": {"cost_nanos": 2**63},
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", INCREDIBLE)
+def test_figures_that_cannot_be_true_are_left_out_and_not_cut(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder()
+    bad = record(**INCREDIBLE[name], attempts=(attempt(0, EAST, **INCREDIBLE[name]), attempt(1, EAST, tokens=TOKENS)))
+    recorder.append(bad)
+    recorder.append(record())
+    assert recorder.flush() == 2
+    assert recorder.lost == 0
+    call = Call.objects.get(pk=bad.call_id)
+    knows_tokens = "cost" in name
+    assert (call.actual_input_tokens, call.actual_output_tokens) == ((1000, 340) if knows_tokens else (None, None))
+    assert call.usage_coverage == ("exact" if knows_tokens else "absent")
+    assert (call.actual_cost_nanos, call.cost_currency, call.success) == (None, "", True)
+    first, second = call.attempts.order_by("index")
+    assert (first.output_tokens, first.cost_nanos, second.output_tokens) == (None, None, 340)
+    assert f"call {bad.call_id}: its" in caplog.text
+    known, unknown = UsageDay.objects.get(currency="USD"), UsageDay.objects.get(currency="")
+    assert (known.requests, known.output_tokens, known.cost_nanos) == (1, 340, 6_400_000)
+    assert (unknown.requests, unknown.unpriced_requests, unknown.cost_nanos) == (1, 1, 0)
+
+
+@pytest.mark.django_db
+def test_the_largest_credible_figures_fit() -> None:
+    most = TokenCounts(10**9, 10**9, 10**9, 10**9, 10**9)
+    recorder = Recorder()
+    filled(recorder, 3, tokens=most, cost_nanos=10**15)
+    assert recorder.flush() == 3
+    assert recorder.lost == 0
+    row = UsageDay.objects.get()
+    assert (row.cost_nanos, row.input_tokens) == (3 * 10**15, 3 * 10**9)
 
 
 @pytest.mark.django_db
@@ -318,6 +356,7 @@ def test_what_is_put_back_is_bounded_as_well(monkeypatch: pytest.MonkeyPatch) ->
         raise OperationalError("away")
 
     monkeypatch.setattr(recorder, "_write", fail)
+    monkeypatch.setattr(module, "_is_there", lambda: False)
     with pytest.raises(OperationalError):
         recorder.flush()
     assert (recorder.waiting, recorder.lost) == (3, 2)
@@ -325,8 +364,8 @@ def test_what_is_put_back_is_bounded_as_well(monkeypatch: pytest.MonkeyPatch) ->
 
 
 POISON: dict[str, dict[str, Any]] = {
-    "a cost that no column holds": {"cost_nanos": 2**63},
-    "a time that is none": {"started_at": "yesterday"},
+    "a number that no column holds": {"retries": 2**63},
+    "a time that is none": {"started_at": None},
     "a document that is none": {"decision": DECISION, "facts": None, "served": None},
 }
 
@@ -340,9 +379,10 @@ def test_one_bad_record_does_not_cost_its_neighbours_theirs(
     bad = record(**POISON[name])
     recorder.append(bad)
     good += filled(recorder, 2, decision=DECISION)
-    assert recorder.flush() == 4
+    recorder.flush()
     assert set(identifiers()) == {each.call_id for each in good}
-    assert UsageDay.objects.get().requests == 4
+    counted = 5 if "number" in name else 4  # of what cannot be written whole, what can be
+    assert UsageDay.objects.get().requests == counted
     assert (recorder.waiting, recorder.lost) == (0, 1)
     assert str(bad.call_id) in caplog.text
     assert recorder.flush() == 0
@@ -353,7 +393,7 @@ def test_the_database_going_away_between_single_records_loses_none(
 ) -> None:
     recorder = Recorder()
     good = filled(recorder, 2)
-    recorder.append(record(cost_nanos=2**63))
+    recorder.append(record(started_at=None))
     good += filled(recorder, 2)
     with database_away(monkeypatch, OperationalError("away"), after=2), pytest.raises(OperationalError):
         recorder.flush()
@@ -361,6 +401,121 @@ def test_the_database_going_away_between_single_records_loses_none(
     assert recorder.flush() == 3
     assert set(identifiers()) == {each.call_id for each in good}
     assert recorder.lost == 1
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, *poison: CallRecord) -> None:
+    """Some records are refused by the database as if it were away, however they are written."""
+    write = Recorder._write
+
+    def write_or_refuse(self: Recorder, batch: Any) -> None:
+        if any(waiting.record in poison for waiting in batch):
+            raise OperationalError("index row size exceeds the maximum")
+        write(self, batch)
+
+    monkeypatch.setattr(Recorder, "_write", write_or_refuse)
+
+
+@pytest.mark.parametrize("number", [1, 2, 7])
+def test_a_record_that_is_never_taken_does_not_block_the_queue(
+    tables: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
+) -> None:
+    recorder = Recorder()
+    poison = [record() for _ in range(number)]
+    refusing(monkeypatch, *poison)
+    for each in poison:
+        recorder.append(each)
+    good: list[CallRecord] = []
+    for tries in range(1, module.MOST_REFUSALS + 1):
+        with pytest.raises(OperationalError):
+            recorder.flush()  # nothing else waits: the database may be away
+        assert (recorder.waiting, recorder.lost) == (number, 0)
+        good += filled(recorder, 2)
+        if tries < module.MOST_REFUSALS:
+            with pytest.raises(OperationalError):
+                recorder.flush()
+        else:
+            assert recorder.flush() == 2
+        assert set(identifiers()) == {each.call_id for each in good}  # written at once, whoever was refused before
+    assert (recorder.waiting, recorder.lost) == (0, number)
+    assert all(f"the record of call {each.call_id} is refused" in caplog.text for each in poison)
+
+
+@contextmanager
+def refusing_all(monkeypatch: pytest.MonkeyPatch, *, after: int = 0) -> Iterator[None]:
+    """Inside the block the database answers, takes some single records, and then nothing more."""
+    left = {"taken": after}
+    write = Recorder._write
+
+    def write_or_fail(self: Recorder, batch: Any) -> None:
+        if len(batch) > 1 or left["taken"] <= 0:
+            raise InternalError("cannot execute INSERT in a read-only transaction")
+        left["taken"] -= 1
+        write(self, batch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorder, "_write", write_or_fail)
+        yield
+
+
+def test_a_database_that_takes_nothing_blames_no_record(tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is tried: a server that is read-only, or whose disk is full, takes them all later."""
+    recorder = Recorder()
+    waiting = filled(recorder, 5)
+    with refusing_all(monkeypatch):
+        for _ in range(5 * module.MOST_REFUSALS):
+            with pytest.raises(InternalError):
+                recorder.flush()
+    assert [each.record for each in recorder._queue] == waiting
+    assert recorder.flush() == 5
+    assert recorder.lost == 0
+
+
+def test_a_database_that_takes_nothing_again_and_again_blames_no_record(
+    tables: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time some are written first, and nothing is taken behind those that are refused."""
+    recorder = Recorder()
+    waiting = filled(recorder, 12)
+    for _ in range(4):
+        with refusing_all(monkeypatch, after=2), pytest.raises(InternalError):
+            recorder.flush()
+    assert recorder.lost == 0
+    assert recorder.flush() == 4
+    assert set(identifiers()) == {each.call_id for each in waiting}
+
+
+def test_the_last_flush_is_bounded_by_a_table_that_is_locked(tables: None) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one writer, which waits for twenty seconds at the most")
+    recorder = Recorder()
+    filled(recorder, 3)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE telemetry_call IN ACCESS EXCLUSIVE MODE")
+        started = time.monotonic()
+        with pytest.raises(OperationalError):
+            together(lambda: recorder.flush(seconds=0.5))
+        assert 0.4 < time.monotonic() - started < 3
+    assert recorder.waiting == 3
+    assert recorder.flush() == 3
+
+
+def test_the_last_flush_does_not_wait_for_another_for_ever() -> None:
+    recorder = Recorder()
+    filled(recorder, 1)
+    with recorder._flushing, pytest.raises(TimeoutError):
+        recorder.flush(seconds=0.05)
+    assert recorder.waiting == 1
+
+
+@pytest.mark.django_db
+def test_the_last_flush_ends_between_two_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    recorder = Recorder()
+    filled(recorder, 5)
+    assert recorder.flush(seconds=0.0) == 0
+    assert recorder.waiting == 5
+    assert recorder.flush(seconds=5.0) == 5
 
 
 # --- At the same time -----------------------------------------------------------------------------------------------
@@ -498,13 +653,32 @@ def test_a_day_is_one_of_utc() -> None:
     assert sorted(str(row.day) for row in UsageDay.objects.all()) == ["2026-11-29", "2026-11-30"]
 
 
-@pytest.mark.django_db
-def test_large_sums_fit() -> None:
+def test_a_day_that_is_full_does_not_cost_its_calls_their_rows(
+    tables: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sum that its column holds no longer: the calls of that key and day are still written, and so is the rest."""
     recorder = Recorder()
-    filled(recorder, 3, cost_nanos=2**60, tokens=TokenCounts(10**12, 0, 0, 10**12, 0))
+    written = filled(recorder, 1)
     recorder.flush()
-    row = UsageDay.objects.get()
-    assert (row.cost_nanos, row.input_tokens) == (3 * 2**60, 3 * 10**12)
+    if connection.vendor == "postgresql":
+        UsageDay.objects.update(cost_nanos=2**63 - 1)
+    else:  # where such a sum becomes a floating-point number
+
+        def refuse(records: Iterable[CallRecord]) -> None:
+            added = list(records)
+            if any(each.user == "agent-17" for each in added):
+                raise DataError("bigint out of range")
+            add_usage(added)
+
+        monkeypatch.setattr(module, "add_usage", refuse)
+    written += filled(recorder, 2)
+    written += filled(recorder, 1, user="agent-18")
+    recorder.flush()
+    assert set(identifiers()) == {each.call_id for each in written}
+    assert (recorder.waiting, recorder.lost) == (0, 2)
+    assert caplog.text.count("the part of its day's usage cannot be written") == 2
+    assert UsageDay.objects.get(user="agent-17").requests == 1
+    assert UsageDay.objects.get(user="agent-18").requests == 1
 
 
 @pytest.mark.django_db

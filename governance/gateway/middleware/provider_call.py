@@ -4,6 +4,7 @@ The price is that of the model that serves, in force when the call began.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,8 @@ from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusabl
 from routing.core.pricing import cost, price_at
 from routing.providers.base import Endpoint
 from routing.providers.registry import adapter_for
+
+logger = logging.getLogger(__name__)
 
 REQUEST_ID_HEADER = "x-client-request-id"
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
@@ -125,6 +128,9 @@ class _Metered:
 def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) -> None:
     for event in events:
         if isinstance(event, UsageReported):
+            if not event.usage.is_credible:  # taken for not reported: what is guessed at would be charged
+                logger.warning("a usage was reported that cannot be true; it is left out")
+                continue
             attempt.usage = event.usage
             price = price_at(attempt.step.model.prices, context.started_at)
             attempt.cost = None if price is None else cost(event.usage, price)

@@ -37,9 +37,6 @@ from routing.providers.errors import ProviderFailed, classify_error_object, cut_
 from routing.providers.sse import ServerEvent
 
 DONE = b"[DONE]"
-MAX_TOKENS = 10**12
-"""A count above this is taken for a fault."""
-
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": StopReason.END,
     "eos": StopReason.END,
@@ -252,8 +249,8 @@ def read_usage(block: object) -> Usage | None:
     """The normalised usage of a ``usage`` member; ``None`` if it reports nothing.
 
     The prompt's count includes what was read from and written to caches. Reasoning is part of the completion,
-    except at hosts whose total shows that they count it outside. Counts that cannot be true become 0, and the
-    coverage partial.
+    except at hosts whose total shows that they count it outside. What is no count becomes 0, and the coverage partial;
+    whether counts can be true is looked at where the usage is used.
     """
     if not isinstance(block, dict):
         return None
@@ -320,9 +317,9 @@ class _Counts:
         self.are_whole = True
 
     def required(self, value: object) -> int:
-        if type(value) is int and 0 <= value <= MAX_TOKENS:
+        if type(value) is int and value >= 0:
             return value
-        if isinstance(value, float) and value.is_integer() and 0 <= value <= MAX_TOKENS:
+        if isinstance(value, float) and value.is_integer() and value >= 0:
             return int(value)
         self.are_whole = False
         return 0

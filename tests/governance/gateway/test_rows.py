@@ -152,6 +152,25 @@ def test_usage_in_a_stream(world: World, usage: list[dict[str, int]], expected: 
     assert call.usage_coverage == ("exact" if rest else "partial")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_usage_that_cannot_be_true_is_not_believed(
+    world: World, caplog: pytest.LogCaptureFixture, stream: bool
+) -> None:
+    """It is taken for not reported, neither cut nor charged; and the calls after it are written like any other."""
+    absurd = {"prompt_tokens": 10**18, "completion_tokens": 5, "total_tokens": 10**18 + 5}
+    world.script(streams(usage=absurd) if stream else answers(usage=absurd))
+    reply = world.gateway.chat(stream=stream)
+    assert (reply.status, "x-signalbox-cost" in reply.headers) == (200, False)
+    call = only(world)
+    assert (call.success, call.usage_coverage) == (True, "absent")
+    assert (call.actual_input_tokens, call.actual_output_tokens, call.actual_cost_nanos) == (None, None, None)
+    assert "a usage was reported that cannot be true" in caplog.text
+    world.script(streams() if stream else answers())
+    world.gateway.chat(stream=stream)
+    assert world.calls()[-1].actual_cost_nanos == 5_950_000
+    assert UsageDay.objects.get(currency="USD").cost_nanos == 5_950_000
+
+
 def test_a_name_that_is_refused(world: World) -> None:
     world.gateway.secret = world.issue(allowed_configurations=["another"])
     assert world.gateway.chat().status == 403

@@ -1,15 +1,17 @@
 """The process behind the gateway: opens whatever the state of things, goes on whatever happens, ends in order."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connections
 from starlette.types import Message
 
 from governance.changes.settings import store_setting
+from governance.gateway import bridge as bridge_module
 from governance.gateway import service
 from governance.gateway.bridge import Bridge
 from governance.project.asgi import application
@@ -38,11 +40,11 @@ def test_the_writer_outlives_whatever_goes_wrong(
     tries = {"failed": 0}
     flush = Recorder.flush
 
-    def fail_at_first(self: Recorder) -> int:
+    def fail_at_first(self: Recorder, **settings: Any) -> int:
         if tries["failed"] < 3:
             tries["failed"] += 1
             raise error()
-        return flush(self)
+        return flush(self, **settings)
 
     monkeypatch.setattr(Recorder, "flush", fail_at_first)
     assert world.gateway.chat().status == 200
@@ -89,7 +91,7 @@ def test_whoever_closes_does_not_wait_for_ever(world: World, monkeypatch: pytest
 def test_closing_without_a_database_says_what_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(self: Recorder) -> int:
+    def fail(self: Recorder, **_: Any) -> int:
         raise InterfaceError("the connection is closed")
 
     with monkeypatch.context() as patched:
@@ -97,6 +99,33 @@ def test_closing_without_a_database_says_what_is_lost(
         world.gateway.chat()
         world.gateway.close()
     assert "1 records of calls were lost" in caplog.text
+    world.gateway.open()
+
+
+def test_closing_does_not_wait_for_a_database_that_does_not_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither for the last flush nor for one that hangs already."""
+    answering, hanging = threading.Event(), list[threading.Thread]()
+
+    def hang(self: Recorder, **_: Any) -> int:
+        hanging.append(threading.current_thread())
+        answering.wait(20)
+        connections.close_all()
+        return 0
+
+    monkeypatch.setattr(service, "FLUSH_SECONDS", 0.1)
+    monkeypatch.setattr(bridge_module, "CLOSE_SECONDS", 0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorder, "flush", hang)
+        world.gateway.chat()
+        took = elapsed(world.gateway.close)
+        answering.set()
+        for thread in hanging:
+            thread.join(5)
+    assert took < 3
+    assert "1 records of calls were lost" in caplog.text
+    assert "are left behind" in caplog.text
     world.gateway.open()
 
 

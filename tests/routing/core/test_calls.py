@@ -1,4 +1,10 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from routing.core.calls import (
+    MAX_TOKENS,
     CallReply,
     Protocol,
     Started,
@@ -14,6 +20,15 @@ from routing.core.calls import (
 def test_parts_of_a_prompt_do_not_overlap() -> None:
     usage = Usage(input=700, cache_read=250, cache_write=50, output=120, reasoning=80)
     assert usage.prompt == 1000
+
+
+@pytest.mark.parametrize("kind", ["input", "output", "cache_read", "cache_write", "reasoning"])
+def test_a_usage_is_credible_within_bounds(kind: str) -> None:
+    usage = Usage(input=1, output=1)
+    assert usage.is_credible
+    for count, expected in ((0, True), (MAX_TOKENS, True), (MAX_TOKENS + 1, False), (10**30, False), (-1, False)):
+        changed: dict[str, Any] = {kind: count}
+        assert replace(usage, **changed).is_credible is expected, count
 
 
 def test_the_last_usage_of_a_stream_counts() -> None:
