@@ -16,8 +16,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from governance.admin.fields import WordsField
-from governance.admin.generic import SelectWidget, SwitchWidget, TabularInline, TextWidget
+from governance.admin.fields import ReasonField, WordsField
+from governance.admin.generic import SelectWidget, SwitchWidget, TabularInline
 from governance.admin.records import (
     NOT_NEEDED,
     Filled,
@@ -159,13 +159,7 @@ class RotationForm(forms.Form):
         widget=SelectWidget,
         help_text="Long enough to bring the new key to whoever uses the old one. It never outlives its own expiry.",
     )
-    reason = forms.CharField(
-        label="Reason",
-        required=False,
-        max_length=500,
-        widget=TextWidget(attrs={"autocomplete": "off"}),
-        help_text="Why, for whoever reads the audit trail later. May stay empty.",
-    )
+    reason = ReasonField()
 
 
 @admin.register(AccessKey)

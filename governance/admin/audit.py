@@ -8,15 +8,18 @@ from django.contrib.admin import SimpleListFilter
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import path, reverse
 
 from governance.admin.calls import BoundedPaginator
 from governance.admin.differences import action_words, channel_words, entry_row, kind_words
-from governance.admin.records import ReadOnlyAdmin
-from governance.audit.actions import ACTION_LABELS, CHANNEL_LABELS, KIND_LABELS
+from governance.admin.records import ReadOnlyAdmin, RecordTool, is_restorable
+from governance.admin.restoration import may_restore, restoration_page
+from governance.audit.actions import ACTION_LABELS, CHANNEL_LABELS, KIND_LABELS, RecordKind
 from governance.audit.trail import verify
+from governance.changes.descriptions import describe
+from governance.changes.restoration import find_record
 from governance.models import AuditEvent
 from governance.spelling import ABSENT
 
@@ -89,7 +92,10 @@ class AuditEventAdmin(ReadOnlyAdmin):
         verification = path(
             "verify/", self.admin_site.admin_view(self.verify_view), name="governance_auditevent_verify"
         )
-        return [verification, *super().get_urls()]
+        restoration = path(
+            "<int:number>/restore/", self.admin_site.admin_view(self.restore_view), name="governance_auditevent_restore"
+        )
+        return [verification, restoration, *super().get_urls()]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -104,8 +110,25 @@ class AuditEventAdmin(ReadOnlyAdmin):
         return queryset.filter(found), False
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        context = {**context, "row": entry_row(context["original"])}
+        event: AuditEvent = context["original"]
+        context = {**context, "row": entry_row(event), "record_tools": self.tools(request, event)}
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def tools(self, request: HttpRequest, event: AuditEvent) -> list[RecordTool]:
+        """A way back to an entry's revision, where there is one."""
+        revision = event.revision
+        record = None if revision is None else find_record(revision)
+        current = None if record is None else describe(RecordKind(event.kind), record.pk)
+        if revision is None or not is_restorable(event, current) or not may_restore(request, revision, record):
+            return []
+        return [RecordTool("Restore", reverse("admin:governance_auditevent_restore", args=[event.pk]), "restore")]
+
+    def restore_view(self, request: HttpRequest, number: int) -> HttpResponse:
+        """Bring a record back to the revision of an entry."""
+        event = AuditEvent.objects.filter(number=number).select_related("revision").first()
+        if event is None:
+            raise Http404(f"the audit trail has no entry {number}")
+        return restoration_page(request, event)
 
     def verify_view(self, request: HttpRequest) -> HttpResponse:
         """Read the whole trail, when somebody asks for it."""

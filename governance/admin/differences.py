@@ -3,7 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
+from types import MappingProxyType
 from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import DateTimeField
+from django.utils.dateparse import parse_datetime
 
 from governance.audit.actions import (
     ACTION_LABELS,
@@ -13,10 +19,16 @@ from governance.audit.actions import (
     Channel,
     RecordKind,
 )
-from governance.models import AuditEvent, Revision
-from governance.spelling import ABSENT, spell_rate
+from governance.changes.descriptions import Document
+from governance.changes.restoration import MODELS
+from governance.models import AuditEvent, Revision, changed_fields
+from governance.spelling import ABSENT, capability_words, spell_rate
 
 _SAID_FIRST = frozenset({"valid_from", "currency", "input_rate", "output_rate", "provenance"})
+
+_BESIDE_COLUMNS: Mapping[str, str] = MappingProxyType(
+    {"has_key": "has a key", "listed_models": "listed models", "fallbacks": "falls back to"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,11 @@ class EntryRow:
     channel: str
     differences: Sequence[Difference]
 
+    @property
+    def label(self) -> str:
+        """What the table of differences is called by those who hear it."""
+        return f"What was changed in entry {self.event.number}"
+
 
 def entry_row(event: AuditEvent) -> EntryRow:
     """An entry in words."""
@@ -46,18 +63,30 @@ def entry_row(event: AuditEvent) -> EntryRow:
         action=action_words(event.action),
         kind=kind_words(event.kind),
         channel=channel_words(event.channel),
-        differences=[] if event.revision is None else differences(event.revision),
+        differences=[] if event.revision is None else differences_of(event.revision),
     )
 
 
-def differences(revision: Revision) -> list[Difference]:
-    """What a revision changed. Of a record that was made or taken away, the fields that say something."""
-    whole = revision.before is None or revision.after is None
+def differences_of(revision: Revision) -> list[Difference]:
+    """What a revision changed."""
+    return differences(revision.kind, revision.before, revision.after)
+
+
+def differences(kind: str, before: Document | None, after: Document | None) -> list[Difference]:
+    """Two documents of a record compared. Of one that was made or taken away, the fields that say something."""
+    whole = before is None or after is None
     return [
-        Difference(field.replace("_", " "), spell_field(field, before), spell_field(field, after))
-        for field, (before, after) in revision.changes.items()
-        if not whole or any(value not in (None, "", [], False) for value in (before, after))
+        difference(kind, field, *values)
+        for field, values in changed_fields(before, after).items()
+        if not whole or any(value not in (None, "", [], False) for value in values)
     ]
+
+
+def difference(kind: str, field: str, before: Any, after: Any) -> Difference:
+    """One field of a kind of record, in words."""
+    column = _column(kind, field)
+    words = _BESIDE_COLUMNS.get(field) or (field.replace("_", " ") if column is None else str(column.verbose_name))
+    return Difference(words, _spell(column, field, before), _spell(column, field, after))
 
 
 def action_words(stored: str) -> str:
@@ -73,6 +102,25 @@ def kind_words(stored: str) -> str:
 def channel_words(stored: str) -> str:
     """A surface in words."""
     return CHANNEL_LABELS[Channel(stored)] if stored in set(Channel) else stored
+
+
+def _column(kind: str, field: str) -> Any:
+    """The column behind a field; ``None`` of what is put together, and of what this version does not know."""
+    try:
+        column = MODELS[RecordKind(kind)]._meta.get_field(field)
+    except (ValueError, KeyError, FieldDoesNotExist):
+        return None
+    return column if column.concrete else None
+
+
+def _spell(column: Any, field: str, value: Any) -> str:
+    """A value in the words of its column: a choice by its label, a moment in UTC."""
+    labels = dict(getattr(column, "flatchoices", None) or ())
+    if isinstance(value, str) and value in labels:
+        return str(labels[value])
+    if isinstance(column, DateTimeField) and isinstance(value, str):
+        return _moment(value)
+    return spell_field(field, value)
 
 
 def spell_field(field: str, value: Any) -> str:
@@ -91,7 +139,7 @@ def spell_field(field: str, value: Any) -> str:
         case list() if field == "prices":
             return "\n".join(_spell_price(each) for each in value) or "none"
         case list() if all(isinstance(each, str) for each in value):
-            return ", ".join(value) or "none"
+            return (capability_words(value) if field == "capabilities" else ", ".join(value)) or "none"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -102,4 +150,10 @@ def _spell_price(price: Mapping[str, Any]) -> str:
         if field not in _SAID_FIRST and value not in (None, False)
     ]
     rates = f"{spell_rate(price['input_rate'])} / {spell_rate(price['output_rate'])} {price['currency']}"
-    return "; ".join([f"from {str(price['valid_from'])[:16].replace('T', ' ')}: {rates}", *others])
+    return "; ".join([f"from {_moment(str(price['valid_from']))}: {rates}", *others])
+
+
+def _moment(stored: str) -> str:
+    """A stored moment as pages write moments; what is none, as it is stored."""
+    moment = parse_datetime(stored)
+    return stored if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

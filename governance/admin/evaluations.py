@@ -1,15 +1,17 @@
 """Results of golden sets. Runs write them; a result from elsewhere may be entered, and a wrong one removed."""
 
+from datetime import UTC
 from typing import Any
 
 from django.contrib import admin
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from governance.admin.records import Filled, RecordAdmin, author_of
 from governance.audit.actions import RecordKind
 from governance.changes.records import name_of_evaluation, remove_evaluation, save_evaluation
+from governance.models import AuditEvent
 from routing.models import EvaluationResult
 
 
@@ -25,8 +27,19 @@ class EvaluationResultAdmin(RecordAdmin):
     search_help_text = "A model's identifier or a golden set."
     fieldsets = ((None, {"fields": ("model", "golden_set", "grader", "prompt_count", "mean_score", "run_at")}),)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Which run a result is of is said once."""
+        fixed = [] if obj is None else ["model", "golden_set", "grader", "run_at"]
+        return [*super().get_readonly_fields(request, obj), *fixed]
+
     def record_name(self, record: EvaluationResult) -> str:
         return name_of_evaluation(record)
+
+    def history_entries(self, record: EvaluationResult) -> QuerySet[AuditEvent]:
+        """Those of this run: of one golden set there are many against one model."""
+        moment = record.run_at.astimezone(UTC).isoformat()
+        this_run = Q(revision__after__run_at=moment) | Q(revision__before__run_at=moment)
+        return super().history_entries(record).filter(this_run)
 
     def write(self, request: HttpRequest, filled: Filled) -> None:
         save_evaluation(filled.record, author=filled.author, reason=filled.reason, only=filled.columns)

@@ -49,6 +49,19 @@ class RateField(forms.Field):
         return ValidationError(self.error_messages[code], code=code)
 
 
+class ReasonField(forms.CharField):
+    """Room to say why something is changed. ``room`` is how many characters there are."""
+
+    def __init__(self, *, room: int = 500) -> None:
+        super().__init__(
+            label="Reason",
+            required=False,
+            max_length=room,
+            widget=TextWidget(attrs={"autocomplete": "off"}),
+            help_text="Why, for whoever reads the audit trail later. May stay empty.",
+        )
+
+
 def rate_field(field: Column, *, help_text: str | None = None) -> RateField:
     """The form field of a column of nano-units."""
     label = str(field.verbose_name)

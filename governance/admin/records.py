@@ -21,9 +21,12 @@ from django.template.response import TemplateResponse
 
 from governance.admin.cells import two_lines
 from governance.admin.differences import entry_row
-from governance.admin.generic import ModelAdmin, ModelForm, Paginator, TextWidget
+from governance.admin.fields import ReasonField
+from governance.admin.generic import ModelAdmin, ModelForm, Paginator
 from governance.audit.actions import Author, Channel, RecordKind
+from governance.changes.descriptions import Document, describe
 from governance.changes.records import bring_back, retire, save_record, switch
+from governance.changes.restoration import differs
 from governance.changes.rules import check_record
 from governance.models import AuditEvent
 from routing.models import NamedRecord
@@ -62,13 +65,7 @@ def offer_in_service(field: forms.Field, *, current: Any) -> None:
 class RecordForm(ModelForm):
     """A form for a record, with room to say why it is changed."""
 
-    reason = forms.CharField(
-        label="Reason",
-        required=False,
-        max_length=500,
-        widget=TextWidget(attrs={"autocomplete": "off"}),
-        help_text="Why, for whoever reads the audit trail later. May stay empty.",
-    )
+    reason = ReasonField()
 
     def _post_clean(self) -> None:
         """With what the change would refuse, said beside its field before the change is made."""
@@ -89,6 +86,11 @@ def author_of(request: HttpRequest) -> Author:
         address=request.META.get("REMOTE_ADDR", "") or "",
         correlation=request.META.get("signalbox.correlation", ""),
     )
+
+
+def is_restorable(event: AuditEvent, current: Document | None) -> bool:
+    """Whether going back to an entry's revision would change a record that is now described so."""
+    return event.revision is not None and differs(event.revision, current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +212,24 @@ class RecordAdmin(ModelAdmin):
             return self.nothing_there(request, object_id)
         if not self.has_view_or_change_permission(request, record):
             raise PermissionDenied
-        events = AuditEvent.objects.filter(kind=self.kind.value, record=self.record_name(record))
-        page = Paginator(events.select_related("revision"), _HISTORY_PAGE).get_page(request.GET.get("p"))
+        events = self.history_entries(record).select_related("revision")
+        page = Paginator(events, _HISTORY_PAGE).get_page(request.GET.get("p"))
+        current = describe(self.kind, record.pk)
+        may_restore = self.has_change_permission(request, record)
         context = {
             **self.admin_site.each_context(request),
             "title": f"History of {record}",
             "opts": self.opts,
             "original": record,
             "page": page,
-            "rows": [entry_row(event) for event in page],
+            "rows": [(entry_row(event), may_restore and is_restorable(event, current)) for event in page],
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/signalbox/history.html", context)
+
+    def history_entries(self, record: Any) -> QuerySet[AuditEvent]:
+        """The entries of the audit trail about a record."""
+        return AuditEvent.objects.filter(kind=self.kind.value, record=self.record_name(record))
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """The audit trail has it."""

@@ -27,6 +27,7 @@ class AuditAction(StrEnum):
     CHANGED = "changed"
     RETIRED = "retired"
     BROUGHT_BACK = "broughtBack"
+    RESTORED = "restored"
     ISSUED = "issued"
     ROTATED = "rotated"
     REVOKED = "revoked"
@@ -51,6 +52,7 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.CHANGED: "Changed",
         AuditAction.RETIRED: "Retired",
         AuditAction.BROUGHT_BACK: "Brought back",
+        AuditAction.RESTORED: "Restored",
         AuditAction.ISSUED: "Issued",
         AuditAction.ROTATED: "Rotated",
         AuditAction.REVOKED: "Revoked",

@@ -16,7 +16,15 @@ from django.db import models
 
 from governance.models import AccessKey
 from routing.core.vocabulary import Selection
-from routing.models import Configuration, FallbackLink, LanguageModel, ListedModel, NamedRecord, Provider
+from routing.models import (
+    Configuration,
+    EvaluationResult,
+    FallbackLink,
+    LanguageModel,
+    ListedModel,
+    NamedRecord,
+    Provider,
+)
 from routing.providers.registry import ADAPTER_TYPES
 
 LONGEST_KEY = 4000
@@ -116,9 +124,20 @@ def _configuration(configuration: Configuration) -> Complaints:
     if unknown:
         unknown = [each for each in unknown if each not in (_stored(configuration, "adapter_types") or [])]
     known = ", ".join(sorted(ADAPTER_TYPES))
+    anew = configuration.selection == Selection.FIXED and _stored(configuration, "selection") != Selection.FIXED
     return {
-        "fixed_model": _target(configuration, "fixed_model"),
+        "fixed_model": _target(configuration, "fixed_model", anew=anew),
         "adapter_types": f"There is no {', '.join(map(str, unknown))}; choose among {known}." if unknown else "",
+    }
+
+
+def _evaluation(result: EvaluationResult) -> Complaints:
+    """Which run a result is of is what it is told by."""
+    fixed = () if result._state.adding else ("model_id", "golden_set", "grader", "run_at")
+    changed = [field for field in fixed if getattr(result, field) != _stored(result, field)]
+    return {
+        field.removesuffix("_id"): "Which run a result is of cannot be changed: remove it and enter another."
+        for field in changed
     }
 
 
@@ -131,16 +150,22 @@ def _key(key: AccessKey) -> Complaints:
 
 
 _RULES: Mapping[type[models.Model], Callable[[Any], Complaints]] = MappingProxyType(
-    {Provider: _provider, LanguageModel: _model, Configuration: _configuration, AccessKey: _key}
+    {
+        Provider: _provider,
+        LanguageModel: _model,
+        Configuration: _configuration,
+        EvaluationResult: _evaluation,
+        AccessKey: _key,
+    }
 )
 
 
-def _target(record: models.Model, field: str) -> str:
-    """Why a record cannot name another: it is retired, and was not named before."""
+def _target(record: models.Model, field: str, *, anew: bool = False) -> str:
+    """Why a record cannot name another: it is retired, and was not named before, or only idly (``anew``)."""
     if getattr(record, f"{field}_id") is None:  # whether it may be empty is the column's business
         return ""
     target: NamedRecord = getattr(record, field)
-    if target.retired_at is None or _stored(record, field) == target.pk:
+    if target.retired_at is None or (not anew and _stored(record, field) == target.pk):
         return ""
     return f"{target.identifier} is retired; bring it back first, or choose another."
 
@@ -178,7 +203,9 @@ def _kept(kind: type[Any], record: Configuration, *, saved: Iterable[Any], remov
 
 
 def _listed(configuration: Configuration) -> set[int]:
-    if configuration._state.adding:
+    """The models that are listed already, unless the list begins to count by this very change."""
+    anew = configuration.selection == Selection.LISTED and _stored(configuration, "selection") != Selection.LISTED
+    if configuration._state.adding or anew:
         return set()
     return set(ListedModel.objects.filter(configuration=configuration).values_list("model_id", flat=True))
 

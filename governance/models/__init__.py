@@ -3,7 +3,7 @@
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
-from governance.models.revision import Revision
+from governance.models.revision import Revision, changed_fields
 from governance.models.setting import SettingsVersion, SettingValue
 from governance.models.stored_content import CONTENT_LABELS, ContentKind, StoredContent
 from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Batch, Submission, SubmissionState
@@ -26,4 +26,5 @@ __all__ = [
     "StoredContent",
     "Submission",
     "SubmissionState",
+    "changed_fields",
 ]

@@ -63,6 +63,11 @@ class Revision(AppendOnly):
     @property
     def changes(self) -> dict[str, tuple[Any, Any]]:
         """The fields that differ, each with its value before and after."""
-        before, after = self.before or {}, self.after or {}
-        names = [*before, *(name for name in after if name not in before)]
-        return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+        return changed_fields(self.before, self.after)
+
+
+def changed_fields(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, tuple[Any, Any]]:
+    """The fields in which two documents differ, each with its value in the one and in the other."""
+    first, second = before or {}, after or {}
+    names = [*first, *(name for name in second if name not in first)]
+    return {name: (first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)}

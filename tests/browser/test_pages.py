@@ -15,11 +15,13 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django import DjangoDbBlocker
 
+from governance.changes.records import save_record
 from governance.demo.seed import seed
-from governance.models import AccessKey
+from governance.models import AccessKey, AuditEvent
 from governance.tab.pages import PANELS
-from routing.models import Configuration, LanguageModel, Provider
+from routing.models import Configuration, LanguageModel, Price, Provider
 from routing.vault import Vault
+from tests.authors import SOMEBODY
 from tests.browser.visitor import Visitor, make_user, visiting
 from tests.governance.admin.test_pages import NOT_ADDED, address
 from tests.servers.web import running_web
@@ -30,6 +32,7 @@ COLOURS = "color-contrast"
 PHONE = 390
 TALL = 3000  # no bar at the lower edge lies over what is judged
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+RENAMED = "Another name"
 REGISTERED = {model._meta.label: model for model in admin.site._registry}
 
 
@@ -48,11 +51,20 @@ def seeded(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[See
         with web.records():
             vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
             seed(now=timezone.now(), simulator="http://127.0.0.1:9", vault=vault, length=timedelta(days=2))
+            rename(LanguageModel.objects.all()[0])
             make_user("olivia", superuser=True)
             make_user("oscar", group="operator")
             paths = list(pages())
         with visiting(browser, web, "olivia") as visitor:
             yield Seeded(visitor, paths)
+
+
+def rename(model: LanguageModel) -> None:
+    """Give a model another name and a price to come, so that there is something to go back to."""
+    model.name = RENAMED
+    soon = timezone.now() + timedelta(days=30)
+    price = Price(model=model, valid_from=soon, input_rate=2_000_000_000, output_rate=8_000_000_000)
+    save_record(model, author=SOMEBODY, parts=[price], reason="The price list of next month.")
 
 
 def pages() -> Iterator[str]:
@@ -74,6 +86,11 @@ def pages() -> Iterator[str]:
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
     yield from (panel.url for panel in PANELS)
+    for kind in ("model", "setting"):  # the one that `rename` changed, and one that is as it was
+        record = AuditEvent.objects.filter(kind=kind)[0].record
+        event = AuditEvent.objects.filter(kind=kind, record=record).order_by("number")[0]
+        yield reverse("admin:governance_auditevent_restore", args=[event.pk])
+    yield address("routing.LanguageModel", "history", LanguageModel.objects.get(name=RENAMED).pk)
     for record, name in (
         (Provider, "routing_provider_try"),
         (LanguageModel, "routing_languagemodel_try"),
@@ -88,13 +105,20 @@ def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
     options: dict[str, Any] = {
         "runOnly": {"type": "rule", "values": [only]} if only else {"type": "tag", "values": WCAG},
         "rules": {without: {"enabled": False}} if without else {},
-        "resultTypes": ["violations"],
+        "resultTypes": ["violations", "incomplete"],
     }
     found = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{each['id']} ({len(each['nodes'])}): {each['nodes'][0]['target']} {each['nodes'][0]['html'][:160]}"
         for each in found["violations"]
+    ] + [
+        f"invisible: {node['html'][:160]}" for each in found["incomplete"] for node in each["nodes"] if invisible(node)
     ]
+
+
+def invisible(node: dict[str, Any]) -> bool:
+    """Whether a text has the colour of what is behind it, which axe does not call a violation."""
+    return any((check.get("data") or {}).get("messageKey") == "equalRatio" for check in node["any"])
 
 
 SIDEWAYS = """() => [...document.querySelectorAll('main *, #content *')]

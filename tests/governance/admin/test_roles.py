@@ -48,6 +48,7 @@ FURTHER: dict[str, tuple[int, int, int, int]] = {
     "routing_configuration_try": (200, 200, 403, 403),
     "governance_accesskey_rotate": (200, 200, 403, 403),
     "governance_auditevent_verify": (200, 200, 200, 403),
+    "governance_auditevent_restore": (200, 200, 403, 403),
 }
 NOT_OURS = {"view_on_site", "app_list"}  # a record's page elsewhere, of which there is none; see LISTS_OF_APPS
 
