@@ -1,9 +1,9 @@
 """Checks what the documentation promises: that every link inside it leads somewhere, that
-`configuration.md` lists exactly the environment variables that the settings read, and that `settings.md` is
-what the registry of settings makes of it. Run by `make lint`; `--root` checks another tree.
+`configuration.md` lists exactly the environment variables that the settings read, and that pages made from the
+code are what the code makes. Run by `make lint`; `--root` checks another tree.
 
 Needs nothing but the standard library, and reads the settings as text: it must not need an environment. The
-page of settings is printed by a module that needs no more either.
+modules that print pages need no settings either.
 """
 
 import argparse
@@ -16,8 +16,11 @@ from urllib.parse import unquote
 
 SETTINGS = Path("governance/project/settings")
 CONFIGURATION = Path("docs/configuration.md")
-SETTINGS_PAGE = Path("docs/settings.md")
-PRINTS_SETTINGS_PAGE = Path("governance/settings_store/page.py")
+# Pages that modules print.
+PRINTED = {
+    Path("docs/settings.md"): Path("governance/settings_store/page.py"),
+    Path("docs/protocols.md"): Path("governance/gateway/protocols/page.py"),
+}
 # The functions of `environment`; a variable that may also be given as a file is documented by its bare name.
 READERS = re.compile(r"env[a-z]+")
 VARIABLE_ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]+)`\s*\|", re.MULTILINE)
@@ -32,7 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     root: Path = parser.parse_args().root.resolve()
-    problems = [*find_broken_links(root=root), *compare_variables(root=root), *compare_settings(root=root)]
+    problems = [*find_broken_links(root=root), *compare_variables(root=root), *compare_printed(root=root)]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(pages(root=root))} pages, {len(problems)} problems")
@@ -85,20 +88,21 @@ def compare_variables(*, root: Path) -> list[str]:
     ]
 
 
-def compare_settings(*, root: Path) -> list[str]:
-    """One sentence if the page of settings is not what the registry makes."""
-    if not (root / PRINTS_SETTINGS_PAGE).exists():
-        return []
-    module = ".".join(PRINTS_SETTINGS_PAGE.with_suffix("").parts)
-    made = subprocess.run(  # noqa: S603  (our own module)
-        [sys.executable, "-m", module], cwd=root, capture_output=True, text=True, encoding="utf-8", check=False
-    )
-    if made.returncode != 0:
-        return [f"{PRINTS_SETTINGS_PAGE}: cannot be run: {made.stderr.strip()}"]
-    page = root / SETTINGS_PAGE
-    if page.exists() and page.read_text(encoding="utf-8") == made.stdout:
-        return []
-    return [f"{SETTINGS_PAGE}: is not what the registry says; `make format` makes it anew"]
+def compare_printed(*, root: Path) -> list[str]:
+    """One sentence for each page that is not what its module prints."""
+    problems = []
+    for page, prints in PRINTED.items():
+        if not (root / prints).exists():
+            continue
+        module = ".".join(prints.with_suffix("").parts)
+        made = subprocess.run(  # noqa: S603  (our own module)
+            [sys.executable, "-m", module], cwd=root, capture_output=True, text=True, encoding="utf-8", check=False
+        )
+        if made.returncode != 0:
+            problems.append(f"{prints}: cannot be run: {made.stderr.strip()}")
+        elif not (root / page).exists() or (root / page).read_text(encoding="utf-8") != made.stdout:
+            problems.append(f"{page}: is not what the code says; `make format` makes it anew")
+    return problems
 
 
 def read_variables(*, folder: Path) -> set[str]:

@@ -22,10 +22,12 @@ from governance.gateway import home
 from governance.gateway.context import CallContext, Withdrawn
 from governance.gateway.errors import RequestProblem
 from governance.gateway.protocols import openai_chat
+from governance.gateway.protocols.base import Head, whole_answer
+from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.service import Service
 from governance.gateway.stack import run as run_stack
 from governance.trace import note
-from routing.core.calls import CallReply, CallRequest, Text, Usage
+from routing.core.calls import CallReply, CallRequest, Refusal, Text, Usage
 from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
 from routing.core.money import Money
 from routing.core.requirements import Limits
@@ -34,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 SECONDS = 600.0
 """How long a program waits for an answer unless it says otherwise."""
+
+_CHAT = OpenAIChatWriter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ async def ask(
         ),
         standing=in_force.standing,
         services=service.services,
-        user=options.user or openai_chat.user_of(request),
+        user=options.user or request.user,
         source=options.source or caller.source,
         call_id=call_id,
         before_sending=before_sending,
@@ -196,8 +200,9 @@ async def ask(
         service.calls_under_way -= 1
     if not isinstance(answer, CallReply):
         raise TypeError("a call that is not streamed was answered by a stream")
-    text = "".join(each.text for each in answer.events if isinstance(each, Text))
-    return _answer(context, body=answer.body, text=text, refusal=context.notes.failure)
+    text = "".join(each.text for each in answer.events if isinstance(each, Text | Refusal))
+    body = whole_answer(answer, writer=_CHAT, head=Head.of(context))
+    return _answer(context, body=body, text=text, refusal=context.notes.failure)
 
 
 def find_caller(service: Service, *, application: str, key: str) -> Caller:
@@ -222,13 +227,7 @@ def _unanswered(context: CallContext, failure: Failure) -> Answer:
     """What a failed call comes to. That a model declines is an answer, as it is on the wire."""
     if failure.kind is not FailureKind.REFUSED:
         raise Unanswered(failure, call_id=context.call_id, attempts=len(context.notes.attempts)) from None
-    body = openai_chat.write_refusal(
-        failure.message,
-        call=str(context.call_id),
-        model=context.request.target,
-        created=int(context.started_at.timestamp()),
-        stream=False,
-    )
+    body = _CHAT.refusal(failure.message, head=Head.of(context), stream=False)
     return _answer(context, body=body, text="", refusal=failure)
 
 

@@ -4,12 +4,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol as Interface
 from uuid import UUID
 
 from governance.access.directory import Caller
 from governance.decisions import Ruling, Standing
 from routing.core.calls import CallReply, CallRequest, Frame, Usage
+from routing.core.conversation import Protocol
 from routing.core.failures import Failure
 from routing.core.money import Money
 from routing.core.plan import Plan, Skip, Step
@@ -19,7 +20,7 @@ from telemetry.recorder import Recorder
 from telemetry.records import new_call_id
 
 
-class FrameStream(Protocol):
+class FrameStream(Interface):
     """A streamed answer on its way out. Closing it early closes everything behind it."""
 
     def __aiter__(self) -> AsyncIterator[Frame]:
@@ -44,7 +45,7 @@ class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
 
     ``stopped`` holds the choices that the model has finished: once it has finished all that were asked for, a caller
-    that hangs up has had its answer.
+    that hangs up has had its answer. ``protocol`` is that of the answer's bytes.
     """
 
     step: Step
@@ -56,6 +57,7 @@ class Attempt:
     cost: Money | None = None
     response_model: str = ""
     stopped: set[int] = field(default_factory=set)
+    protocol: Protocol | None = None
 
     def end(self, failure: Failure | None) -> None:
         """Note how it ended; the first word counts."""

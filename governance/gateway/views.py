@@ -4,7 +4,7 @@ Each view reads what is in force once and answers the whole call by it.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +16,11 @@ from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStr
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.protocols import openai_chat
+from governance.gateway.protocols.base import Head, Writer, whole_answer
+from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter, write_model, write_models
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
-from routing.core.calls import CallReply, CallRequest
+from routing.core.calls import CallReply, CallRequest, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.money import Money, MoneyError, parse_nanos
 from routing.core.requirements import Limits
@@ -26,29 +28,12 @@ from routing.core.requirements import Limits
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
+_CHAT = OpenAIChatWriter()
 
 
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     """``POST /v1/chat/completions``, whole and streamed."""
-    if request.method != "POST":
-        return problem_response(Problem(405, "invalid_request", "use POST", "method_not_allowed"), Allow="POST")
-    service, in_force, caller = _enter(request)
-    body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
-    context = _context(request, service, in_force, caller, openai_chat.read_request(body))
-    service.calls_under_way += 1
-    try:
-        answer = await run(context)
-    except CallFailed as failed:
-        return _failed(context, failed.failure)
-    except Exception:
-        logger.exception("call %s ended in an error of our own", context.call_id)
-        return problem_response(INTERNAL_ERROR, **_headers(context))
-    finally:
-        service.calls_under_way -= 1
-    if isinstance(answer, CallReply):
-        return HttpResponse(answer.body, content_type=_JSON, headers=_headers(context))
-    service.calls_under_way += 1
-    return EventStream(_Outgoing(context, answer, service), headers=_headers(context))
+    return await _answer(request, read=openai_chat.read_request, writer=_CHAT)
 
 
 async def models(request: HttpRequest) -> HttpResponseBase:
@@ -56,7 +41,7 @@ async def models(request: HttpRequest) -> HttpResponseBase:
     if request.method not in ("GET", "HEAD"):
         return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
     _, in_force, caller = _enter(request)
-    return HttpResponse(openai_chat.write_models(_names(in_force, caller)), content_type=_JSON)
+    return HttpResponse(write_models(_names(in_force, caller)), content_type=_JSON)
 
 
 async def model(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -70,32 +55,50 @@ async def model(request: HttpRequest, name: str) -> HttpResponseBase:
     listed = name if spec is None else spec.route  # a call may name a model by the provider's id as well
     if listed not in names:
         raise RequestProblem(404, f"there is no {name} that this key may ask for", code="model_not_found")
-    return HttpResponse(openai_chat.write_model(name, names[listed]), content_type=_JSON)
+    return HttpResponse(write_model(name, names[listed]), content_type=_JSON)
 
 
 def problem_response(problem: Problem, **headers: str) -> HttpResponse:
     """An error in OpenAI's envelope."""
     return HttpResponse(
-        openai_chat.write_problem(problem),
+        _CHAT.problem(problem),
         status=problem.status,
         content_type=_JSON,
         headers={**problem.headers, **headers},
     )
 
 
-def _failed(context: CallContext, failure: Failure) -> HttpResponse:
+async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest], writer: Writer) -> HttpResponseBase:
+    """One call in a caller's protocol, whole or streamed."""
+    if request.method != "POST":
+        return problem_response(Problem(405, "invalid_request", "use POST", "method_not_allowed"), Allow="POST")
+    service, in_force, caller = _enter(request)
+    body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
+    context = _context(request, service, in_force, caller, read(body))
+    service.calls_under_way += 1
+    try:
+        answer = await run(context)
+    except CallFailed as failed:
+        return _failed(context, failed.failure, writer)
+    except Exception:
+        logger.exception("call %s ended in an error of our own", context.call_id)
+        return problem_response(INTERNAL_ERROR, **_headers(context))
+    finally:
+        service.calls_under_way -= 1
+    if isinstance(answer, CallReply):
+        written = whole_answer(answer, writer=writer, head=Head.of(context))
+        return HttpResponse(written, content_type=_JSON, headers=_headers(context))
+    service.calls_under_way += 1
+    return EventStream(_Outgoing(context, answer, service, writer), headers=_headers(context))
+
+
+def _failed(context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
     """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer."""
     if failure.kind is not FailureKind.REFUSED:
         return problem_response(problem_of(failure), **_headers(context))
     stream = context.request.stream
     return HttpResponse(
-        openai_chat.write_refusal(
-            failure.message,
-            call=str(context.call_id),
-            model=context.request.target,
-            created=int(context.started_at.timestamp()),
-            stream=stream,
-        ),
+        writer.refusal(failure.message, head=Head.of(context), stream=stream),
         content_type="text/event-stream; charset=utf-8" if stream else _JSON,
         headers=_headers(context),
     )
@@ -122,7 +125,7 @@ def _context(
         limits=_limits(request, caller, currency=in_force.standing.settings.routing.currency),
         standing=in_force.standing,
         services=service.services,
-        user=openai_chat.user_of(call),
+        user=call.user,
         source=request.headers.get("x-signalbox-source", "") or caller.source,
     )
 
@@ -185,10 +188,15 @@ def _why_left(each: Attempt | PassedOver) -> str:
 class _Outgoing:
     """A stream's bytes for the caller. What goes wrong after the first of them is told in a frame, the last one."""
 
-    def __init__(self, context: CallContext, stream: FrameStream, service: Service) -> None:
+    def __init__(self, context: CallContext, stream: FrameStream, service: Service, writer: Writer) -> None:
         self._context = context
         self._stream = stream
         self._service = service
+        self._writer = writer
+        self._head = Head.of(context)
+        served = context.notes.served
+        own = served is not None and served.protocol is writer.protocol
+        self._anew = None if own else writer.stream(self._head)
         self._over = self._closed = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -198,21 +206,33 @@ class _Outgoing:
         if self._over:
             raise StopAsyncIteration
         try:
-            frame = await self._stream.__anext__()
-            while frame.hidden:
-                frame = await self._stream.__anext__()
+            while True:
+                piece = self._written(await self._stream.__anext__())
+                if piece:
+                    return piece
         except StopAsyncIteration:
-            raise
+            self._over = True
+            if self._anew is None:
+                raise
+            return self._anew.end(self._cost)
         except CallFailed as failed:
             self._over = True
-            return openai_chat.write_problem_frame(problem_of(failed.failure))
+            return self._writer.problem_frame(problem_of(failed.failure))
         except Exception:
             self._over = True
             logger.exception("a stream ended in an error of our own")
-            return openai_chat.write_problem_frame(INTERNAL_ERROR)
+            return self._writer.problem_frame(INTERNAL_ERROR)
+
+    def _written(self, frame: Frame) -> bytes:
+        """A frame for the caller; empty where there is nothing to say."""
+        if self._anew is not None:
+            return self._anew.write(frame.events)
+        return b"" if frame.hidden else self._writer.frame(frame, head=self._head, cost=self._cost)
+
+    @property
+    def _cost(self) -> Money | None:
         served = self._context.notes.served
-        cost = None if served is None else served.cost
-        return openai_chat.write_frame(frame, call=str(self._context.call_id), cost=cost)
+        return None if served is None else served.cost
 
     async def aclose(self) -> None:
         if not self._closed:

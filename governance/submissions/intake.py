@@ -150,7 +150,7 @@ def _prepare(
         task=task or str(submission),
         application=caller.application,
         key=caller.key,
-        user=fitting_text(order.options.user or openai_chat.user_of(request), 128),
+        user=fitting_text(order.options.user or request.user, 128),
         source=fitting_text(order.options.source or caller.source, 64),
         requested=fitting_text(request.target, 300),
         on_device=order.options.on_device,

@@ -2,6 +2,7 @@
 
 A protocol module or an adapter that cannot carry a field says so; nothing is dropped in silence. Where the
 protocol in and the protocol out are the same, :class:`Original` travels along and its bytes are forwarded.
+What a conversation is made of is in ``conversation``, what a request can ask for, by name, in ``features``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,72 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-
-class Protocol(StrEnum):
-    """A wire protocol that callers speak to us, or that we speak to a provider."""
-
-    OPENAI_CHAT = "openai_chat"
-
-
-class Role(StrEnum):
-    """Who said a message."""
-
-    SYSTEM = "system"
-    DEVELOPER = "developer"
-    USER = "user"
-    ASSISTANT = "assistant"
-    TOOL = "tool"
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """Plain text inside a message."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImagePart:
-    """An image, by link or as a data URL."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class OpaquePart:
-    """A part this installation carries without reading it (audio, files, unknown kinds): ``kind`` names it."""
-
-    kind: str
-
-
-Part = TextPart | ImagePart | OpaquePart
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A call the model asked for: ``arguments`` is the JSON text exactly as the model wrote it."""
-
-    call_id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message: its parts, the tool calls it makes, or the tool call it answers."""
-
-    role: Role
-    parts: tuple[Part, ...] = ()
-    tool_calls: tuple[ToolCall, ...] = ()
-    answers_call: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool offered to the model: ``schema_bytes`` is the size of its definition on the wire."""
-
-    name: str
-    schema_bytes: int
+from routing.core.conversation import (
+    Message,
+    OutputFormat,
+    Protocol,
+    ReasoningWish,
+    Sampling,
+    Tool,
+    ToolChoice,
+    ToolKind,
+)
+from routing.core.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +33,14 @@ class Original:
         document: the parsed body; never changed in place.
         canonical: whether writing ``document`` compactly gives ``body`` again, byte for byte. Then a changed
             copy can simply be written; otherwise the change has to be spliced into the bytes.
+        names: what the protocol calls each feature (a member of ``features.Feature``), for messages to the caller.
     """
 
     protocol: Protocol
     body: bytes
     document: Mapping[str, Any]
     canonical: bool
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +53,22 @@ class CallRequest:
         tools: the tools offered.
         stream: whether the answer is wanted as it is written.
         wants_usage: whether the caller asked for usage in the stream.
-        structured_output: whether an answer in a given shape is demanded.
-        reasoning: whether the request turns reasoning on.
+        structured_output: the shape demanded of the answer; ``None`` for free text.
+        reasoning: what is said about reasoning; ``None`` if nothing is.
         prompt_caching: whether the request marks parts for caching.
         max_output: the most tokens the caller allows in the answer; ``None`` if not said.
+        tool_choice: how freely the model chooses among tools; ``None`` if not said.
+        parallel_calls: whether several tools may be called at once; ``None`` if not said.
+        sampling: how tokens are drawn.
+        stop: texts that end the answer.
         choices: how many answers are asked for at once.
+        verbosity: how wordy the answer should be; empty if not said.
+        user: the end user the caller names; empty if none.
+        metadata: labels the caller wants kept at the provider.
+        service_tier: the class of service asked for; empty if not said.
+        cache_key: groups requests that share a prompt prefix, for the provider's cache; empty if none.
+        uncarried: fields of the original that nothing above holds, in the caller's words. Only the protocol the
+            request came in by can carry them.
         original: the request as it arrived.
     """
 
@@ -118,11 +77,21 @@ class CallRequest:
     tools: tuple[Tool, ...] = ()
     stream: bool = False
     wants_usage: bool = False
-    structured_output: bool = False
-    reasoning: bool = False
+    structured_output: OutputFormat | None = None
+    reasoning: ReasoningWish | None = None
     prompt_caching: bool = False
     max_output: int | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_calls: bool | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    stop: tuple[str, ...] = ()
     choices: int = 1
+    verbosity: str = ""
+    user: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    service_tier: str = ""
+    cache_key: str = ""
+    uncarried: tuple[str, ...] = ()
     original: Original | None = None
 
 
@@ -175,6 +144,7 @@ class StopReason(StrEnum):
     """Why the model stopped."""
 
     END = "end"
+    STOP_TEXT = "stop_text"
     LENGTH = "length"
     TOOL_CALLS = "tool_calls"
     REFUSAL = "refusal"
@@ -204,12 +174,34 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningSealed:
+    """The end of a piece of reasoning: the signature of the vendor it can be handed back to.
+
+    ``item`` is the vendor's id of it, where it has one; ``is_hidden`` says that nothing of it may be read.
+    """
+
+    signature: str
+    issuer: Protocol
+    item: str = ""
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A piece of the words with which the model declines."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallStarted:
     """The model begins a tool call; ``index`` tells parallel calls apart."""
 
     index: int
     call_id: str
     name: str
+    kind: ToolKind = ToolKind.FUNCTION
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,23 +213,50 @@ class ToolArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something generated that has no canonical form (a hosted tool's result, audio): ``kind`` names it."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
-    """The model stopped; of several answers asked for at once, it stopped writing the one that ``choice`` numbers."""
+    """The model stopped; of several answers asked for at once, it stopped writing the one that ``choice`` numbers.
+
+    ``text`` is the stop text it ran into, where the provider says which.
+    """
 
     reason: StopReason
     choice: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """The provider reported usage. In a stream the last report counts."""
+    """The provider reported usage. In a stream the last report counts.
+
+    ``cost`` is what the provider says it charges, ``service_tier`` the class of service it says it served.
+    """
 
     usage: Usage
+    cost: Money | None = None
+    service_tier: str = ""
 
 
-Event = Started | Text | Reasoning | ToolCallStarted | ToolArguments | Stopped | UsageReported
+Event = (
+    Started
+    | Text
+    | Reasoning
+    | ReasoningSealed
+    | Refusal
+    | ToolCallStarted
+    | ToolArguments
+    | Opaque
+    | Stopped
+    | UsageReported
+)
 
-GENERATED = (Text, Reasoning, ToolCallStarted, ToolArguments)
+GENERATED = (Text, Reasoning, ReasoningSealed, Refusal, ToolCallStarted, ToolArguments, Opaque)
 """The events that are content: the first of them is the first token."""
 
 

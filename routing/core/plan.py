@@ -123,6 +123,7 @@ def final_failure(
     skips: Sequence[Skip],
     tried: Sequence[str] = (),
     allowed_models: frozenset[str] | None = None,
+    not_carried: Failure | None = None,
 ) -> Failure:
     """The failure a caller gets when nothing answered.
 
@@ -137,6 +138,7 @@ def final_failure(
         skips: what was passed over, planned or at the last moment.
         tried: one line for each route that was asked and failed, in order.
         allowed_models: what the caller's key may use. What it may not is counted, and not named.
+        not_carried: of the routes whose protocol has no place for a field, the first one's words; it names the field.
     """
     skipped = _told(skips)
     refusals = decision.refusals(allowed_models=allowed_models)
@@ -157,7 +159,10 @@ def final_failure(
         kind = FailureKind.FORBIDDEN if decision.is_forbidden else FailureKind.UNSUPPORTED
         message, passed = decision.refusal(allowed_models=allowed_models), ()  # which lists them itself
     listing = "; ".join([*skipped, *passed])
-    return Failure(kind, f"{message}. {listing}" if listing else message)
+    message = f"{message}. {listing}" if listing else message
+    if kind is FailureKind.UNSUPPORTED and not_carried is not None:
+        return replace(not_carried, message=message)
+    return Failure(kind, message)
 
 
 def _told(skips: Sequence[Skip]) -> list[str]:

@@ -7,7 +7,8 @@ values. What the caller and the installation allow, as opposed to what the reque
 from dataclasses import dataclass
 from enum import StrEnum
 
-from routing.core.calls import CallRequest, ImagePart, Message, Role, TextPart
+from routing.core.calls import CallRequest
+from routing.core.conversation import INSTRUCTING, ImagePart, Message, Role, TextPart
 from routing.core.money import Money, round_half_up
 from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation
 
@@ -97,9 +98,9 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
     needs: set[str] = set()
     if request.tools:
         needs.add(Capability.TOOLS)
-    if request.structured_output:
+    if request.structured_output is not None:
         needs.add(Capability.STRUCTURED_OUTPUT)
-    if request.reasoning:
+    if request.reasoning is not None and request.reasoning.is_on:
         needs.add(Capability.REASONING)
     if request.prompt_caching:
         needs.add(Capability.PROMPT_CACHING)
@@ -119,7 +120,7 @@ def measure(request: CallRequest) -> RequestFacts:
     assisted = bool(request.tools)
     for message in request.messages:
         payload += _text_bytes(message)
-        if message.role is not Role.SYSTEM and message.role is not Role.DEVELOPER:
+        if message.role not in INSTRUCTING:
             turns += 1
         if message.tool_calls:
             calls += sum(_bytes(call.name) + _bytes(call.arguments) for call in message.tool_calls)

@@ -154,6 +154,7 @@ class SkipReason(StrEnum):
     NOT_AFFORDABLE = "notAffordable"
     CONTEXT_NO_LONGER = "contextNoLonger"
     UNUSABLE = "unusable"
+    NOT_CARRIED = "notCarried"
 
 
 OPERATION_CAPABILITY: Mapping[Operation, Capability | None] = MappingProxyType(
@@ -278,6 +279,7 @@ LABELS = Labels(
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
         SkipReason.CONTEXT_NO_LONGER: "Its context is no longer than the one that was exceeded",
         SkipReason.UNUSABLE: "The provider's record cannot be used",
+        SkipReason.NOT_CARRIED: "Its protocol has no place for something that the request asks for",
     },
 )
 """Every member of every enumeration above, in words. A test fails when one is missing."""

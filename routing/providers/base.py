@@ -5,11 +5,17 @@ depend on the protocol, so that none of them imports an HTTP library.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from routing.core import conversation
 from routing.core.calls import CallReply, CallRequest, Frame
+from routing.core.features import Feature
+
+Carries = Mapping[Feature, str]
+"""How a dialect carries each feature that it does; the sentence stands in the page of protocols."""
 
 RESERVED_HEADERS = frozenset(
     {
@@ -165,13 +171,42 @@ class ReplyStream(Protocol):
 
 
 class Adapter(Protocol):
-    """One vendor's way of being called."""
+    """One vendor's way of being called.
 
-    async def call(self, *, endpoint: Endpoint, model_id: str, request: CallRequest, transport: Transport) -> CallReply:
-        """Ask for a whole answer. Raises ``CallFailed``."""
+    A request that arrived in the adapter's own protocol is forwarded as it is, but for the model; any other is
+    written from its canonical form, or refused with ``carrying.NotCarried`` before anything is sent.
+    """
+
+    @property
+    def protocol(self) -> conversation.Protocol:
+        """The protocol that the bytes of its answers are in."""
+
+    @property
+    def carries(self) -> Carries:
+        """How it carries what requests of other protocols ask for."""
+
+    async def call(
+        self,
+        *,
+        endpoint: Endpoint,
+        model_id: str,
+        request: CallRequest,
+        transport: Transport,
+        max_output: int | None = None,
+    ) -> CallReply:
+        """Ask for a whole answer. Raises ``CallFailed``.
+
+        ``max_output`` is the most tokens the model can generate, for vendors that demand a limit of every request.
+        """
 
     async def open_stream(
-        self, *, endpoint: Endpoint, model_id: str, request: CallRequest, transport: Transport
+        self,
+        *,
+        endpoint: Endpoint,
+        model_id: str,
+        request: CallRequest,
+        transport: Transport,
+        max_output: int | None = None,
     ) -> ReplyStream:
         """Ask for a streamed answer. Raises ``CallFailed`` for all that goes wrong before the head is judged."""
 

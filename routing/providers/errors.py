@@ -66,6 +66,7 @@ CODE_KINDS: Mapping[str, FailureKind] = MappingProxyType(
                 "insufficient_balance",
                 "insufficient_credits",
                 "insufficient_funds",
+                "billing_error",
                 "billing_hard_limit_reached",
                 "billing_not_active",
                 "credit_balance_too_low",
@@ -93,7 +94,7 @@ CODE_KINDS: Mapping[str, FailureKind] = MappingProxyType(
             FailureKind.CONTEXT_EXCEEDED,
         ),
         **dict.fromkeys(
-            ("model_not_found", "model_not_available", "model_not_supported", "deploymentnotfound"),
+            ("model_not_found", "not_found_error", "model_not_available", "model_not_supported", "deploymentnotfound"),
             FailureKind.NOT_FOUND,
         ),
         **dict.fromkeys(

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from routing.core.features import Feature
+from routing.providers.adapters.anthropic import AnthropicAdapter
 from routing.providers.adapters.openai import OpenAIAdapter
 from routing.providers.base import Adapter
+from routing.providers.dialects.openai_chat_requests import Differences
 
 
 class UnknownAdapterType(LookupError):
@@ -35,7 +38,23 @@ class AdapterType:
 
 
 _OPENAI = OpenAIAdapter()
-_USAGE_UNASKED = OpenAIAdapter(ask_for_usage=False)
+_COMPATIBLE = OpenAIAdapter(Differences(limit="max_tokens"))
+_PERPLEXITY = OpenAIAdapter(Differences(asks_for_usage=False, limit="max_tokens"))
+_MISTRAL = OpenAIAdapter(
+    Differences(
+        asks_for_usage=False,  # refuses stream_options, and every field it does not know, with 422
+        limit="max_tokens",
+        renamed={"seed": "random_seed", "max_completion_tokens": "max_tokens"},
+        lacks=frozenset({Feature.USER, Feature.VERBOSITY, Feature.SERVICE_TIER, Feature.CACHE_KEY}),
+    )
+)
+_GROQ = OpenAIAdapter(
+    Differences(
+        limit="max_completion_tokens",
+        lacks=frozenset({Feature.CHOICES, Feature.PARTICIPANT_NAMES}),  # answers them with 400
+    )
+)
+_OPENROUTER = OpenAIAdapter(Differences(limit="max_tokens"), reports_cost=True)
 
 ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
     {
@@ -43,65 +62,71 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
         for kind in (
             AdapterType(name="openai", label="OpenAI", adapter=_OPENAI, base_url="https://api.openai.com/v1"),
             AdapterType(
+                name="anthropic",
+                label="Anthropic",
+                adapter=AnthropicAdapter(),
+                base_url="https://api.anthropic.com/v1",
+            ),
+            AdapterType(
                 name="together",
                 label="Together AI",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="https://api.together.xyz/v1",
             ),
             AdapterType(
                 name="fireworks",
                 label="Fireworks AI",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="https://api.fireworks.ai/inference/v1",
             ),
             AdapterType(
                 name="perplexity",
                 label="Perplexity",
-                adapter=_USAGE_UNASKED,
+                adapter=_PERPLEXITY,
                 base_url="https://api.perplexity.ai",
             ),
             AdapterType(
                 name="deepseek",
                 label="DeepSeek",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="https://api.deepseek.com/v1",
             ),
-            AdapterType(name="xai", label="xAI", adapter=_OPENAI, base_url="https://api.x.ai/v1"),
+            AdapterType(name="xai", label="xAI", adapter=_COMPATIBLE, base_url="https://api.x.ai/v1"),
             AdapterType(
                 name="mistral",
                 label="Mistral AI",
-                adapter=_USAGE_UNASKED,  # refuses stream_options with 422
+                adapter=_MISTRAL,
                 base_url="https://api.mistral.ai/v1",
             ),
-            AdapterType(name="groq", label="Groq", adapter=_OPENAI, base_url="https://api.groq.com/openai/v1"),
+            AdapterType(name="groq", label="Groq", adapter=_GROQ, base_url="https://api.groq.com/openai/v1"),
             AdapterType(
                 name="openrouter",
                 label="OpenRouter",
-                adapter=_OPENAI,
+                adapter=_OPENROUTER,
                 base_url="https://openrouter.ai/api/v1",
             ),
             AdapterType(
                 name="ollama",
                 label="Ollama (its OpenAI-compatible API)",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="http://localhost:11434/v1",
                 needs_key=False,
             ),
             AdapterType(
                 name="vllm",
                 label="vLLM",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="http://localhost:8000/v1",
                 needs_key=False,
             ),
             AdapterType(
                 name="lmstudio",
                 label="LM Studio",
-                adapter=_OPENAI,
+                adapter=_COMPATIBLE,
                 base_url="http://localhost:1234/v1",
                 needs_key=False,
             ),
-            AdapterType(name="custom", label="Any OpenAI-compatible host", adapter=_OPENAI, needs_key=False),
+            AdapterType(name="custom", label="Any OpenAI-compatible host", adapter=_COMPATIBLE, needs_key=False),
         )
     }
 )

@@ -70,29 +70,35 @@ def test_a_variable_that_nothing_reads_is_found(tree: Path) -> None:
     assert result.stderr.strip() == "docs/configuration.md: SIGNALBOX_GONE is read by no setting"
 
 
-@pytest.fixture
-def registry(tree: Path) -> Path:
-    """The module that prints the page of settings, in the small tree."""
-    module = tree / "governance/settings_store/page.py"
+PRINTED = [("settings", "settings_store"), ("protocols", "gateway/protocols")]
+
+
+@pytest.fixture(params=PRINTED, ids=[page for page, _ in PRINTED])
+def printed(tree: Path, request: pytest.FixtureRequest) -> tuple[Path, Path]:
+    """A page and the module that prints it, in the small tree."""
+    name, folder = request.param
+    module, page = tree / f"governance/{folder}/page.py", tree / f"docs/{name}.md"
     module.parent.mkdir(parents=True)
-    module.write_text('print("# Settings")\n', encoding="utf-8")
-    (tree / "docs/settings.md").write_text("# Settings\n", encoding="utf-8")
-    return module
+    module.write_text('print("# A page")\n', encoding="utf-8")
+    page.write_text("# A page\n", encoding="utf-8")
+    return page, module
 
 
-def test_the_page_of_settings_is_compared_with_the_registry(tree: Path, registry: Path) -> None:
+def test_a_page_is_compared_with_the_code_that_prints_it(tree: Path, printed: tuple[Path, Path]) -> None:
+    page, module = printed
     assert check(tree).returncode == 0
-    registry.write_text('print("# Settings, and a new one")\n', encoding="utf-8")
+    module.write_text('print("# A page, and something new")\n', encoding="utf-8")
     stale = check(tree)
-    (tree / "docs/settings.md").unlink()
+    page.unlink()
     missing = check(tree)
     for result in (stale, missing):
         assert result.returncode == 1
-        assert result.stderr.strip() == ("docs/settings.md: is not what the registry says; `make format` makes it anew")
+        assert result.stderr.strip() == f"docs/{page.name}: is not what the code says; `make format` makes it anew"
 
 
-def test_a_registry_that_cannot_be_read_is_told(tree: Path, registry: Path) -> None:
-    registry.write_text('raise SystemExit("no such setting")\n', encoding="utf-8")
+def test_code_that_cannot_print_its_page_is_told(tree: Path, printed: tuple[Path, Path]) -> None:
+    _, module = printed
+    module.write_text('raise SystemExit("no such field")\n', encoding="utf-8")
     result = check(tree)
     assert result.returncode == 1
-    assert "governance/settings_store/page.py: cannot be run: no such setting" in result.stderr
+    assert f"{module.relative_to(tree)}: cannot be run: no such field" in result.stderr

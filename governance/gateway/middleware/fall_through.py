@@ -15,6 +15,7 @@ from routing.core.calls import GENERATED, CallReply, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind, NextRoute, RouteUnusable
 from routing.core.plan import Skip, Step, final_failure
 from routing.core.vocabulary import SkipReason
+from routing.providers.dialects.carrying import NotCarried
 
 MOST_QUIET_BYTES = 1024 * 1024
 """What a stream may have sent before its first generated token: it is kept in memory until then."""
@@ -28,6 +29,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     if notes.plan is None or notes.ruling is None:
         raise RuntimeError("fall_through runs behind decide")
     last: Failure | None = None
+    not_carried: Failure | None = None
     tried: list[str] = []  # the route that failed last at the end
     exceeded: list[int] = []
     for step in notes.plan.steps:
@@ -36,6 +38,10 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             continue
         try:
             answer = await _ask(replace(context, step=step), proceed)
+        except NotCarried as refused:
+            not_carried = not_carried or refused.failure
+            _pass_over(context, step, SkipReason.NOT_CARRIED, refused.failure.message)
+            continue
         except RouteUnusable as unusable:
             _pass_over(context, step, SkipReason.UNUSABLE, unusable.failure.message)
             continue
@@ -61,6 +67,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             skips=[*notes.plan.skips, *(each.skip for each in notes.passed_over)],
             tried=tried,
             allowed_models=context.limits.allowed_models,
+            not_carried=not_carried,
         )
     )
 

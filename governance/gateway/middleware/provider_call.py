@@ -1,6 +1,7 @@
 """One attempt at one route: endpoint, adapter, network. The cost is computed here, once, and travels on the attempt.
 
-The price is that of the model that serves, in force when the call began.
+The price is that of the model that serves, in force when the call began, unless the provider says itself what it
+charged: an aggregator serves one model id from many hosts, each at its own price.
 """
 
 import asyncio
@@ -42,12 +43,14 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             request_id=f"{context.call_id}-{len(notes.attempts)}",
         )
         adapter = adapter_for(endpoint.adapter_type)
+        attempt.protocol = adapter.protocol
         if context.request.stream:
             stream = await adapter.open_stream(
                 endpoint=endpoint,
                 model_id=step.model.model_id,
                 request=context.request,
                 transport=context.services.transport,
+                max_output=step.model.max_output,
             )
             return _Metered(context, attempt, stream)
         reply = await adapter.call(
@@ -55,6 +58,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             model_id=step.model.model_id,
             request=context.request,
             transport=context.services.transport,
+            max_output=step.model.max_output,
         )
         _observe(context, attempt, reply.events)
     except RouteUnusable:
@@ -133,7 +137,7 @@ def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) ->
                 continue
             attempt.usage = event.usage
             price = price_at(attempt.step.model.prices, context.started_at)
-            attempt.cost = None if price is None else cost(event.usage, price)
+            attempt.cost = event.cost or (None if price is None else cost(event.usage, price))
         elif isinstance(event, Started) and event.model:
             attempt.response_model = event.model
         elif isinstance(event, Stopped):

@@ -1,36 +1,153 @@
-"""OpenAI's chat completions, as callers speak it: requests in, answers, errors and frames out.
+"""OpenAI's chat completions, as callers speak it: requests in.
 
-A body is checked as far as this installation has to understand it; what it does not know is forwarded untouched.
+A body is checked as far as this installation has to understand it; what it does not know is forwarded untouched to
+providers of the same protocol, and named where another would have to be asked.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from governance.gateway.errors import Problem, RequestProblem
+from governance.gateway.protocols.checks import (
+    STEERING,
+    Settings,
+    count,
+    flag,
+    invalid,
+    objects,
+    refuse_steering,
+    target_of,
+)
+from governance.gateway.protocols.fields import (
+    NATIVE,
+    OURS,
+    READ,
+    REFUSED,
+    Field,
+    FieldBook,
+    native_but,
+    reads,
+)
 from governance.gateway.protocols.json_body import read_document
-from routing.core.calls import (
-    CallRequest,
-    Frame,
+from routing.core.calls import CallRequest, Original
+from routing.core.conversation import (
+    CacheMark,
+    Effort,
+    FilePart,
     ImagePart,
     Message,
     OpaquePart,
-    Original,
+    OutputFormat,
     Part,
     Protocol,
+    ReasoningPart,
+    ReasoningWish,
     Role,
+    Sampling,
     TextPart,
     Tool,
     ToolCall,
-    UsageReported,
+    ToolChoice,
+    ToolKind,
+    ToolMode,
 )
-from routing.core.money import Money
+from routing.core.features import Feature as F
 
-_STEERING = ("api_base", "api_key", "base_url", "extra_headers")
-_ROLES = {"function": Role.TOOL}  # the legacy spelling
-_LONGEST_NAME = 1000  # more than any record has; a longer one would cost seconds to compare
-_SHAPED = ("json_object", "json_schema")
+FIELDS: Mapping[str, Field] = MappingProxyType(
+    {
+        **dict.fromkeys(STEERING, REFUSED),
+        "model": OURS,
+        "stream": OURS,
+        "stream_options": READ,
+        "stream_options.include_usage": reads(F.STREAM_USAGE),
+        "stream_options.include_obfuscation": native_but(False),
+        "messages": READ,
+        "messages.role": reads(F.INSTRUCTIONS, F.LATER_INSTRUCTIONS),
+        "messages.name": reads(F.PARTICIPANT_NAMES),
+        "messages.content": READ,
+        "messages.content.type": reads(F.OTHER_PARTS),
+        "messages.content.text": READ,
+        "messages.content.refusal": READ,
+        "messages.content.image_url": READ,
+        "messages.content.image_url.url": reads(F.IMAGE_DATA, F.IMAGE_LINK),
+        "messages.content.image_url.detail": reads(F.IMAGE_DETAIL),
+        "messages.content.input_audio": reads(F.OTHER_PARTS),
+        "messages.content.file": READ,
+        "messages.content.file.file_data": reads(F.FILE_DATA, F.FILE_LINK),
+        "messages.content.file.filename": READ,
+        "messages.content.file.file_id": NATIVE,
+        "messages.content.cache_control": reads(F.CACHE_MARKS),
+        "messages.content.prompt_cache_breakpoint": NATIVE,
+        "messages.refusal": READ,
+        "messages.reasoning_content": reads(F.REASONING_TEXTS),
+        "messages.audio": NATIVE,
+        "messages.function_call": NATIVE,
+        "messages.tool_calls": READ,
+        "messages.tool_calls.id": READ,
+        "messages.tool_calls.type": READ,
+        "messages.tool_calls.index": READ,
+        "messages.tool_calls.function": READ,
+        "messages.tool_calls.function.name": READ,
+        "messages.tool_calls.function.arguments": READ,
+        "messages.tool_calls.custom": READ,
+        "messages.tool_calls.custom.name": READ,
+        "messages.tool_calls.custom.input": reads(F.CUSTOM_TOOLS),
+        "messages.tool_call_id": READ,
+        "tools": READ,
+        "tools.type": reads(F.HOSTED_TOOLS),
+        "tools.function": reads(F.TOOLS),
+        "tools.function.name": READ,
+        "tools.function.description": READ,
+        "tools.function.parameters": READ,
+        "tools.function.strict": reads(F.STRICT_TOOLS),
+        "tools.custom": reads(F.CUSTOM_TOOLS),
+        "tools.custom.name": READ,
+        "tools.custom.description": READ,
+        "tools.custom.format": native_but({"type": "text"}),
+        "tools.cache_control": reads(F.CACHE_MARKS),
+        "functions": NATIVE,
+        "function_call": NATIVE,
+        "tool_choice": reads(F.CHOICE_NONE, F.CHOICE_REQUIRED, F.CHOICE_NAMED),
+        "parallel_tool_calls": reads(F.PARALLEL_CALLS),
+        "response_format": READ,
+        "response_format.type": reads(F.JSON_OBJECT),
+        "response_format.json_schema": reads(F.JSON_SCHEMA),
+        "reasoning_effort": reads(F.REASONING_EFFORT, F.REASONING_OFF),
+        "max_completion_tokens": reads(F.MAX_OUTPUT),
+        "max_tokens": reads(F.MAX_OUTPUT),
+        "temperature": reads(F.TEMPERATURE),
+        "top_p": reads(F.TOP_P),
+        "presence_penalty": reads(F.PRESENCE_PENALTY),
+        "frequency_penalty": reads(F.FREQUENCY_PENALTY),
+        "seed": reads(F.SEED),
+        "stop": reads(F.STOP),
+        "n": reads(F.CHOICES),
+        "verbosity": reads(F.VERBOSITY),
+        "safety_identifier": reads(F.USER),
+        "user": reads(F.USER),
+        "metadata": reads(F.METADATA),
+        "service_tier": reads(F.SERVICE_TIER),
+        "prompt_cache_key": reads(F.CACHE_KEY),
+        "prompt_cache_options": NATIVE,
+        "prompt_cache_retention": native_but("in_memory"),
+        "logit_bias": native_but({}),
+        "logprobs": native_but(False),
+        "top_logprobs": native_but(0),
+        "store": native_but(False),
+        "modalities": native_but(["text"]),
+        "audio": NATIVE,
+        "prediction": NATIVE,
+        "moderation": NATIVE,
+        "web_search_options": NATIVE,
+    }
+)
+"""What becomes of each field. A test holds it to the fields that the vendor's client knows."""
+
+BOOK = FieldBook(FIELDS)
+EFFORTS = frozenset(Effort)
+_MODES = {"auto": ToolMode.AUTO, "none": ToolMode.NONE, "required": ToolMode.REQUIRED}
 
 
 def read_request(body: bytes) -> CallRequest:
@@ -40,216 +157,257 @@ def read_request(body: bytes) -> CallRequest:
         RequestProblem: 400 naming the field and what it should be.
     """
     document, canonical = read_document(body)
-    for field in _STEERING:
-        if field in document:
-            raise _invalid(field, "cannot be set by a caller: calls go where the configuration says")
-    target = document.get("model")
-    if not isinstance(target, str) or not target.strip():
-        raise _invalid("model", "name a configuration")
-    if len(target) > _LONGEST_NAME:
-        raise _invalid("model", f"a name has at most {_LONGEST_NAME} characters")
-    stream = _flag(document, "stream")
+    return call_of(document, body=body, canonical=canonical)
+
+
+def call_of(document: Mapping[str, Any], *, body: bytes, canonical: bool) -> CallRequest:
+    """The canonical call of a document; see :func:`read_request`."""
+    refuse_steering(document)
+    target = target_of(document)
+    stream = flag(document, "stream")
     options = document.get("stream_options")
     if options is not None and not isinstance(options, dict):
-        raise _invalid("stream_options", "an object is needed")
-    response_format = document.get("response_format")
-    messages = document.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise _invalid("messages", "a list with at least one message is needed")
-    marks: list[bool] = []
+        raise invalid("stream_options", "an object is needed")
+    reader = _Reader(document)
+    if options:
+        reader.look(options, "stream_options", "stream_options")
+    settings = Settings(document, reader.uncarried)
+    messages = reader.messages()
     return CallRequest(
         target=target,
-        messages=tuple(_message(each, f"messages[{index}]", marks) for index, each in enumerate(messages)),
-        tools=_tools(document),
+        messages=messages,
+        tools=reader.tools(),
         stream=stream,
         wants_usage=options is not None and options.get("include_usage") is True,
-        structured_output=isinstance(response_format, dict) and response_format.get("type") in _SHAPED,
-        reasoning=document.get("reasoning_effort") not in (None, "none"),
-        prompt_caching=bool(marks),
-        max_output=_limit(document),
-        choices=_choices(document),
-        original=Original(Protocol.OPENAI_CHAT, body, document, canonical),
+        structured_output=reader.output_format(),
+        reasoning=reader.reasoning(),
+        prompt_caching=reader.is_marked,
+        max_output=count(document, "max_completion_tokens", "max_tokens"),
+        tool_choice=reader.tool_choice(),
+        parallel_calls=settings.flag("parallel_tool_calls"),
+        sampling=Sampling(
+            temperature=settings.number("temperature"),
+            top_p=settings.number("top_p"),
+            presence_penalty=settings.number("presence_penalty"),
+            frequency_penalty=settings.number("frequency_penalty"),
+            seed=settings.whole("seed"),
+        ),
+        stop=settings.texts("stop"),
+        choices=reader.choices(),
+        verbosity=settings.text("verbosity"),
+        user=settings.text("safety_identifier", "user"),
+        metadata=settings.labels("metadata"),
+        service_tier="" if document.get("service_tier") == "auto" else settings.text("service_tier"),
+        cache_key=settings.text("prompt_cache_key"),
+        uncarried=tuple(reader.uncarried),
+        original=Original(Protocol.OPENAI_CHAT, body, document, canonical, BOOK.names),
     )
 
 
-def user_of(request: CallRequest) -> str:
-    """The end user the caller names, for attribution; empty if none."""
-    document: Mapping[str, Any] = {} if request.original is None else request.original.document
-    for field in ("safety_identifier", "user"):
-        value = document.get(field)
-        if value and isinstance(value, str):
-            return value
-    return ""
+class _Reader:
+    """Reads one document, and notes on the way what its canonical form does not hold."""
 
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self.uncarried = list(BOOK.uncarried(document))
+        self.is_marked = False
 
-def write_problem(problem: Problem) -> bytes:
-    """The error envelope."""
-    return orjson.dumps({"error": _error(problem)})
+    def look(self, value: Mapping[str, Any], path: str, where: str) -> None:
+        """Note the members of an object that nobody here knows."""
+        self.uncarried += BOOK.uncarried(value, path, where)
 
+    def mark(self, value: Mapping[str, Any], where: str) -> CacheMark | None:
+        """An object's wish to be cached."""
+        wish = value.get("cache_control")
+        if wish is None:
+            return None
+        self.is_marked = True
+        if isinstance(wish, dict) and wish.get("type") == "ephemeral" and not wish.keys() - {"type", "ttl"}:
+            try:
+                return CacheMark(wish.get("ttl") or CacheMark.SHORT)
+            except ValueError:
+                pass
+        self.uncarried.append(f"{where}.cache_control")
+        return None
 
-def write_problem_frame(problem: Problem) -> bytes:
-    """An error inside a stream that has begun: a frame of its own, and no regular end after it."""
-    return b"data: " + orjson.dumps({"error": _error(problem)}) + b"\n\n"
+    def messages(self) -> tuple[Message, ...]:
+        messages = self._document.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise invalid("messages", "a list with at least one message is needed")
+        return tuple(self._message(each, f"messages[{index}]") for index, each in enumerate(messages))
 
+    def _message(self, content: object, where: str) -> Message:
+        if not isinstance(content, dict):
+            raise invalid(where, "an object is needed")
+        said = str(content.get("role"))
+        try:
+            role = Role.TOOL if said == "function" else Role(said)  # "function" is the legacy spelling
+        except ValueError:
+            raise invalid(f"{where}.role", f"one of {', '.join(Role)} is needed") from None
+        if said == "function":
+            self.uncarried.append(f"{where}.role")
+        self.look(content, "messages", where)
+        calls = content.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise invalid(f"{where}.tool_calls", "a list is needed")
+        answers, name = content.get("tool_call_id"), content.get("name")
+        return Message(
+            role=role,
+            parts=(
+                *self._spoken(content.get("reasoning_content"), ReasoningPart),
+                *self._parts(content.get("content"), f"{where}.content"),
+                *self._spoken(content.get("refusal"), TextPart),
+            ),
+            tool_calls=tuple(self._tool_call(each, f"{where}.tool_calls[{index}]") for index, each in enumerate(calls)),
+            answers_call=answers if isinstance(answers, str) else "",
+            name=name if isinstance(name, str) else "",
+        )
 
-def write_frame(frame: Frame, *, call: str, cost: Money | None) -> bytes:
-    """A frame for the caller: the provider's bytes. The usage frame says besides what the call cost."""
-    if cost is None or not any(isinstance(event, UsageReported) for event in frame.events):
-        return frame.raw
-    prefix, _, data = frame.raw.partition(b"data:")
-    try:
-        chunk = orjson.loads(data.strip())
-        chunk["signalbox"] = {"call": call, "cost": cost.amount, "currency": cost.currency}
-        return prefix + b"data: " + orjson.dumps(chunk) + b"\n\n"
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return frame.raw  # several data lines, or numbers that are none: rare, and not worth taking apart
+    def _spoken(self, text: object, kind: type[TextPart] | type[ReasoningPart]) -> tuple[Part, ...]:
+        return (kind(text),) if isinstance(text, str) and text else ()
 
+    def _parts(self, content: object, where: str) -> tuple[Part, ...]:
+        if content is None:
+            return ()
+        if isinstance(content, str):
+            return (TextPart(content),)
+        if not isinstance(content, list):
+            raise invalid(where, "a text or a list of parts is needed")
+        return tuple(self._part(each, f"{where}[{index}]") for index, each in enumerate(content))
 
-def write_refusal(message: str, *, call: str, model: str, created: int, stream: bool) -> bytes:
-    """The answer of a model that declined by an error: the same refusal that others answer with.
+    def _part(self, content: object, where: str) -> Part:
+        if not isinstance(content, dict):
+            raise invalid(where, "an object is needed")
+        self.look(content, "messages.content", where)
+        mark = self.mark(content, where)
+        kind = content.get("type")
+        if kind in ("text", "refusal"):
+            text = content.get(kind)
+            if not isinstance(text, str):
+                raise invalid(f"{where}.{kind}", "a text is needed")
+            return TextPart(text, mark)
+        if kind == "image_url":
+            return self._image(content.get("image_url"), f"{where}.image_url", mark)
+        if kind == "file" and isinstance(content.get("file"), dict):
+            return self._file(content["file"], f"{where}.file", mark)
+        if not isinstance(kind, str):
+            raise invalid(f"{where}.type", "a part names its type")
+        return OpaquePart(kind)
 
-    A whole completion, or all the frames of a stream.
-    """
-    head = {"id": f"chatcmpl-{call}", "created": created, "model": model}
-    if not stream:
-        said = {"role": "assistant", "content": None, "refusal": message}
-        choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": "content_filter"}
-        return orjson.dumps({**head, "object": "chat.completion", "choices": [choice]})
-    deltas: list[tuple[dict[str, Any], str | None]] = [
-        ({"role": "assistant", "content": None, "refusal": message}, None),
-        ({}, "content_filter"),
-    ]
-    chunks = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason} for delta, reason in deltas]
-    frames = [{**head, "object": "chat.completion.chunk", "choices": [chunk]} for chunk in chunks]
-    return b"".join(b"data: " + each + b"\n\n" for each in (*map(orjson.dumps, frames), b"[DONE]"))
-
-
-def write_models(names: Mapping[str, int]) -> bytes:
-    """The list of names a caller may ask for, each with the second it was made in."""
-    return orjson.dumps({"object": "list", "data": [_listed(name, created) for name, created in names.items()]})
-
-
-def write_model(name: str, created: int) -> bytes:
-    """One entry of that list."""
-    return orjson.dumps(_listed(name, created))
-
-
-def _listed(name: str, created: int) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": created, "owned_by": "signalbox"}
-
-
-def _error(problem: Problem) -> dict[str, Any]:
-    return {
-        "message": problem.message,
-        "type": problem.kind,
-        "param": problem.parameter or None,
-        "code": problem.code or None,
-    }
-
-
-def _message(content: object, where: str, marks: list[bool]) -> Message:
-    if not isinstance(content, dict):
-        raise _invalid(where, "an object is needed")
-    try:
-        role = _ROLES.get(str(content.get("role"))) or Role(str(content.get("role")))
-    except ValueError:
-        raise _invalid(f"{where}.role", f"one of {', '.join(Role)} is needed") from None
-    calls = content.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise _invalid(f"{where}.tool_calls", "a list is needed")
-    answers = content.get("tool_call_id")
-    return Message(
-        role=role,
-        parts=_parts(content.get("content"), f"{where}.content", marks),
-        tool_calls=tuple(_tool_call(each, f"{where}.tool_calls[{index}]") for index, each in enumerate(calls)),
-        answers_call=answers if isinstance(answers, str) else "",
-    )
-
-
-def _parts(content: object, where: str, marks: list[bool]) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),)
-    if not isinstance(content, list):
-        raise _invalid(where, "a text or a list of parts is needed")
-    return tuple(_part(each, f"{where}[{index}]", marks) for index, each in enumerate(content))
-
-
-def _part(content: object, where: str, marks: list[bool]) -> Part:
-    if not isinstance(content, dict):
-        raise _invalid(where, "an object is needed")
-    if content.get("cache_control") is not None:
-        marks.append(True)
-    kind = content.get("type")
-    if kind in ("text", "refusal"):
-        text = content.get(kind)
-        if not isinstance(text, str):
-            raise _invalid(f"{where}.{kind}", "a text is needed")
-        return TextPart(text)
-    if kind == "image_url":
-        image = content.get("image_url")
+    def _image(self, image: object, where: str, mark: CacheMark | None) -> ImagePart:
         url = image.get("url") if isinstance(image, dict) else image
         if not isinstance(url, str):
-            raise _invalid(f"{where}.image_url", "an object with a url is needed")
-        return ImagePart(url)
-    if not isinstance(kind, str):
-        raise _invalid(f"{where}.type", "a part names its type")
-    return OpaquePart(kind)
+            raise invalid(where, "an object with a url is needed")
+        if not isinstance(image, dict):
+            return ImagePart(url, mark=mark)
+        self.look(image, "messages.content.image_url", where)
+        detail = image.get("detail")
+        return ImagePart(url, detail if isinstance(detail, str) and detail != "auto" else "", mark)
 
+    def _file(self, file: Mapping[str, Any], where: str, mark: CacheMark | None) -> Part:
+        self.look(file, "messages.content.file", where)
+        data, name = file.get("file_data"), file.get("filename")
+        if not isinstance(data, str):
+            return OpaquePart("file")
+        if not data.startswith(("data:", "https://", "http://")):
+            data = f"data:application/pdf;base64,{data}"
+        return FilePart(data, name if isinstance(name, str) else "", mark)
 
-def _tool_call(content: object, where: str) -> ToolCall:
-    if not isinstance(content, dict):
-        raise _invalid(where, "an object is needed")
-    kind = "custom" if content.get("type") == "custom" else "function"
-    function = content.get(kind)
-    if not isinstance(function, dict):
-        raise _invalid(f"{where}.{kind}", "an object is needed")
-    arguments = function.get("arguments", function.get("input", ""))
-    if not isinstance(arguments, str):
-        raise _invalid(f"{where}.{kind}.arguments", "a text is needed")
-    return ToolCall(call_id=str(content.get("id", "")), name=str(function.get("name", "")), arguments=arguments)
+    def _tool_call(self, content: object, where: str) -> ToolCall:
+        if not isinstance(content, dict):
+            raise invalid(where, "an object is needed")
+        kind = ToolKind.CUSTOM if content.get("type") == "custom" else ToolKind.FUNCTION
+        called = content.get(kind)
+        if not isinstance(called, dict):
+            raise invalid(f"{where}.{kind}", "an object is needed")
+        self.look(content, "messages.tool_calls", where)
+        self.look(called, f"messages.tool_calls.{kind}", f"{where}.{kind}")
+        arguments = called.get("arguments", called.get("input", ""))
+        if not isinstance(arguments, str):
+            raise invalid(f"{where}.{kind}.arguments", "a text is needed")
+        return ToolCall(str(content.get("id", "")), str(called.get("name", "")), arguments, kind)
 
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools offered. Those of the legacy field are counted, and carried by the same protocol alone."""
+        offered = objects(self._document.get("tools") or self._document.get("functions") or [], "tools")
+        return tuple(self._tool(each, f"tools[{index}]") for index, each in enumerate(offered))
 
-def _tools(document: Mapping[str, Any]) -> tuple[Tool, ...]:
-    offered = document.get("tools") or document.get("functions") or []
-    if not isinstance(offered, list):
-        raise _invalid("tools", "a list is needed")
-    tools = []
-    for index, each in enumerate(offered):
-        if not isinstance(each, dict):
-            raise _invalid(f"tools[{index}]", "an object is needed")
-        function = each.get("function", each)
-        name = function.get("name", "") if isinstance(function, dict) else ""
-        tools.append(Tool(name=str(name), schema_bytes=len(orjson.dumps(each))))
-    return tuple(tools)
+    def _tool(self, content: Mapping[str, Any], where: str) -> Tool:
+        size = len(orjson.dumps(content))
+        kind = ToolKind.CUSTOM if content.get("type") == "custom" else ToolKind.FUNCTION
+        body = content.get(kind, content if "type" not in content else None)
+        if not isinstance(body, dict):
+            return Tool(str(content.get("type", "")), size, kind=ToolKind.HOSTED)
+        if body is not content:  # else it is one of the legacy field, which is noted as a whole
+            self.look(content, "tools", where)
+            self.look(body, f"tools.{kind}", f"{where}.{kind}")
+        description, schema, strict = body.get("description"), body.get("parameters"), body.get("strict")
+        return Tool(
+            name=str(body.get("name", "")),
+            schema_bytes=size,
+            description=description if isinstance(description, str) else "",
+            schema=schema if isinstance(schema, dict) else None,
+            strict=strict if isinstance(strict, bool) else None,
+            kind=kind,
+            mark=self.mark(content, where),
+        )
 
+    def tool_choice(self) -> ToolChoice | None:
+        choice = self._document.get("tool_choice")
+        if choice is None:
+            return None
+        if isinstance(choice, str) and choice in _MODES:
+            return ToolChoice(_MODES[choice])
+        if isinstance(choice, dict):
+            named = choice.get(str(choice.get("type")))
+            if (
+                isinstance(named, dict)
+                and isinstance(named.get("name"), str)
+                and choice["type"] in ("function", "custom")
+            ):
+                return ToolChoice(ToolMode.NAMED, named["name"])
+        self.uncarried.append("tool_choice")
+        return None
 
-def _limit(document: Mapping[str, Any]) -> int | None:
-    for field in ("max_completion_tokens", "max_tokens"):
-        value = document.get(field)
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise _invalid(field, "a whole number from 1 is needed")
-        return value
-    return None
+    def output_format(self) -> OutputFormat | None:
+        wanted = self._document.get("response_format")
+        if wanted is None:
+            return None
+        kind = wanted.get("type") if isinstance(wanted, dict) else None
+        if kind == "text":
+            return None
+        if kind == "json_object":
+            return OutputFormat()
+        if kind != "json_schema":
+            self.uncarried.append("response_format")
+            return None
+        shape = wanted.get("json_schema")
+        if not isinstance(shape, dict) or not isinstance(shape.get("schema"), dict):
+            self.uncarried.append("response_format.json_schema")
+            return OutputFormat()
+        name, description, strict = shape.get("name"), shape.get("description"), shape.get("strict")
+        return OutputFormat(
+            schema=shape["schema"],
+            name=name if isinstance(name, str) else "",
+            description=description if isinstance(description, str) else "",
+            strict=strict if isinstance(strict, bool) else None,
+        )
 
+    def choices(self) -> int:
+        """How many answers are asked for. What is no such number is the provider's to refuse."""
+        number = self._document.get("n")
+        if number is None:
+            return 1
+        if isinstance(number, int) and number >= 1:
+            return number
+        self.uncarried.append("n")
+        return 1
 
-def _choices(document: Mapping[str, Any]) -> int:
-    """How many answers are asked for. What is no such number is the provider's to refuse."""
-    number = document.get("n")
-    return number if isinstance(number, int) and number >= 1 else 1
-
-
-def _flag(document: Mapping[str, Any], field: str) -> bool:
-    value = document.get(field)
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        raise _invalid(field, "true or false is needed")
-    return value
-
-
-def _invalid(field: str, message: str) -> RequestProblem:
-    return RequestProblem(400, f"{field}: {message}", code="invalid_value", parameter=field)
+    def reasoning(self) -> ReasoningWish | None:
+        effort = self._document.get("reasoning_effort")
+        if effort is None:
+            return None
+        if isinstance(effort, str) and effort in EFFORTS:
+            return ReasoningWish(Effort(effort))
+        self.uncarried.append("reasoning_effort")
+        return ReasoningWish()

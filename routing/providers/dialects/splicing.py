@@ -11,9 +11,18 @@ from typing import Any
 
 import orjson
 
+from routing.core.calls import Original
+
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _DECODER: Any = json.JSONDecoder(object_pairs_hook=lambda pairs: None, parse_float=len, strict=False)
 _SCAN = _DECODER.scan_once  # keeps no objects, only says where a value ends
+
+
+def with_members(original: Original, members: Mapping[str, Any]) -> bytes:
+    """A request as it arrived, but for some members of its outermost object, which are replaced or appended."""
+    if original.canonical:
+        return orjson.dumps({**original.document, **members})
+    return splice(original.body, {name: orjson.dumps(value) for name, value in members.items()})
 
 
 def splice(body: bytes, members: Mapping[str, bytes]) -> bytes:

@@ -6,7 +6,6 @@ import pytest
 from routing.core.calls import (
     MAX_TOKENS,
     CallReply,
-    Protocol,
     Started,
     Stopped,
     StopReason,
@@ -15,6 +14,7 @@ from routing.core.calls import (
     UsageReported,
     last_usage,
 )
+from routing.core.conversation import Protocol
 
 
 def test_parts_of_a_prompt_do_not_overlap() -> None:

@@ -150,6 +150,15 @@ def test_which_failure_it_is_without_a_provider_error(skips: list[Skip], kind: F
         assert f"{skip.name}: {skip.detail}" in failure.message
 
 
+def test_a_field_that_no_route_carries_is_named() -> None:
+    skip = Skip.of("prod-kind-b/b", SkipReason.NOT_CARRIED, "logit_bias cannot be carried")
+    refused = Failure(FailureKind.UNSUPPORTED, skip.detail, code="unsupported_conversion", parameter="logit_bias")
+    failure = final_failure(decision=PARTLY, last=None, skips=[skip], not_carried=refused)
+    assert (failure.kind, failure.code, failure.parameter) == (refused.kind, refused.code, "logit_bias")
+    assert "prod-kind-b/b: logit_bias cannot be carried" in failure.message
+    assert final_failure(decision=PARTLY, last=None, skips=[skip, BUSY], not_carried=refused).code == ""
+
+
 ONLY_B = frozenset({"b"})
 
 

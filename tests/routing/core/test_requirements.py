@@ -2,7 +2,19 @@ from dataclasses import replace
 
 import pytest
 
-from routing.core.calls import CallRequest, ImagePart, Message, OpaquePart, Role, TextPart, Tool, ToolCall
+from routing.core.calls import CallRequest
+from routing.core.conversation import (
+    Effort,
+    ImagePart,
+    Message,
+    OpaquePart,
+    OutputFormat,
+    ReasoningWish,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+)
 from routing.core.requirements import (
     Complexity,
     RequestFacts,
@@ -46,12 +58,23 @@ def test_a_request_has_exactly_one_operation(request_: CallRequest, operation: O
         (replace(PLAIN, stream=True), set()),
         (replace(PLAIN, messages=(PICTURE,), stream=True), {"vision"}),
         (replace(PLAIN, messages=(PICTURE,), tools=(TOOL,)), {"vision", "tools"}),
-        (replace(PLAIN, structured_output=True), {"chat", "structured_output"}),
-        (replace(PLAIN, reasoning=True), {"chat", "reasoning"}),
+        (replace(PLAIN, structured_output=OutputFormat()), {"chat", "structured_output"}),
+        (replace(PLAIN, reasoning=ReasoningWish()), {"chat", "reasoning"}),
+        (replace(PLAIN, reasoning=ReasoningWish(Effort.NONE)), {"chat"}),
         (replace(PLAIN, prompt_caching=True), {"chat", "prompt_caching"}),
         (replace(PLAIN, stream=True, tools=(TOOL,)), {"tools"}),
     ],
-    ids=["plain", "streamed", "streamed-images", "images-tools", "shape", "reasoning", "caching", "stream-tools"],
+    ids=[
+        "plain",
+        "streamed",
+        "streamed-images",
+        "images-tools",
+        "shape",
+        "reasoning",
+        "reasoning-off",
+        "caching",
+        "stream-tools",
+    ],
 )
 def test_what_a_request_needs_a_model_to_declare(request_: CallRequest, capabilities: set[str]) -> None:
     assert requirements_of(request_, FACTS).capabilities == capabilities

@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from routing.core.calls import CallRequest, ImagePart, Message, Part, Role, TextPart, Tool, ToolCall
+from routing.core.calls import CallRequest
+from routing.core.conversation import (
+    ImagePart,
+    Message,
+    OutputFormat,
+    Part,
+    ReasoningWish,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+)
 from routing.core.policy import WEIGHTS, PolicyMode
 from routing.core.requirements import complexity, measure, requirements_of
 from routing.core.scenario import differences, load_scenario
@@ -110,8 +121,8 @@ def needs(given: dict[str, Any]) -> object:
         target="assistant",
         messages=(Message(Role.USER, parts),),
         tools=_tools(given.get("tools", 0)),
-        reasoning=given.get("reasoning", False),
-        structured_output=given.get("structured_output", False),
+        reasoning=ReasoningWish() if given.get("reasoning") else None,
+        structured_output=OutputFormat() if given.get("structured_output") else None,
     )
     return sorted(requirements_of(asked, measure(asked)).needs)
 

@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from routing.core.calls import CallRequest, Original, Protocol
+from routing.core.calls import CallRequest, Original
+from routing.core.conversation import Protocol
 from routing.providers.base import Endpoint, Timeouts
 from routing.providers.outbound import OutboundPolicy
 from routing.providers.transport import HttpTransport

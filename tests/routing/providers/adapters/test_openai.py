@@ -11,6 +11,7 @@ from routing.core.calls import CallRequest, Frame, Stopped, StopReason, Text, Us
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.providers.adapters.openai import OpenAIAdapter
 from routing.providers.base import Endpoint, ReplyStream
+from routing.providers.dialects.openai_chat_requests import Differences
 from routing.providers.outbound import OutboundPolicy
 from routing.providers.transport import HttpTransport
 from tests.routing.providers.conftest import KEY, MakeEndpoint, chat, request_of
@@ -246,7 +247,7 @@ async def test_usage_that_was_asked_for_is_not_hidden(caller: Caller) -> None:
 
 async def test_a_host_that_refuses_to_be_asked_for_usage_is_not_asked(caller: Caller) -> None:
     caller.fake.answer(*events(HELLO, delta(reason="stop"), DONE))
-    await OpenAIAdapter(ask_for_usage=False).open_stream(
+    await OpenAIAdapter(Differences(asks_for_usage=False)).open_stream(
         endpoint=caller.make(), model_id="m", request=chat(stream=True), transport=caller.transport
     )
     assert "stream_options" not in orjson.loads(caller.fake.requests[0].body)

@@ -7,21 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.core.calls import (
-    CallRequest,
     Coverage,
     Event,
     Frame,
-    Message,
-    Original,
-    Protocol,
     Reasoning,
-    Role,
+    Refusal,
     Started,
     Stopped,
     StopReason,
     Text,
-    TextPart,
-    Tool,
     ToolArguments,
     ToolCallStarted,
     Usage,
@@ -29,76 +23,10 @@ from routing.core.calls import (
 )
 from routing.core.failures import CallFailed, FailureKind
 from routing.providers.base import Endpoint
-from routing.providers.dialects.openai_chat import ChunkReader, read_reply, read_usage, request_body
+from routing.providers.dialects.openai_chat_replies import ChunkReader, read_reply, read_usage
 from routing.providers.sse import ServerEvent
-from tests.routing.providers.conftest import request_of
 
 ENDPOINT = Endpoint(provider="prod-east", adapter_type="openai", base_url="https://api.example.com/v1")
-
-# --- Requests -------------------------------------------------------------------------------------------------------
-
-CANONICAL: dict[str, Any] = {
-    "temperature": 0.1,
-    "model": "fast",
-    "messages": [{"role": "user", "content": "Grüße 🌌", "model": "inner"}],
-    "x_unknown": {"model": "nested", "stream_options": None},
-    "stream": True,
-}
-
-
-def test_a_canonical_body_is_written_with_the_model_replaced() -> None:
-    body = request_body(request_of(CANONICAL), model_id="gpt-x-mini", stream=True)
-    plain = orjson.dumps(CANONICAL)
-    expected = plain.replace(b'"model":"fast"', b'"model":"gpt-x-mini"')
-    assert body == expected[:-1] + b',"stream_options":{"include_usage":true}}'
-
-
-def test_nothing_is_added_when_the_caller_asked_for_usage_or_the_host_is_not_asked() -> None:
-    asked = CANONICAL | {"stream_options": {"include_usage": True, "include_obfuscation": False}}
-    expected = orjson.dumps(asked | {"model": "gpt-x-mini"})
-    assert request_body(request_of(asked), model_id="gpt-x-mini", stream=True) == expected
-    body = request_body(request_of(CANONICAL), model_id="gpt-x-mini", stream=True, ask_for_usage=False)
-    assert body == orjson.dumps(CANONICAL | {"model": "gpt-x-mini"})
-
-
-ASKED = b'"stream_options":{"include_usage":true}'
-ODD = [
-    (
-        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n'
-        b'\t"model":\t"fast" , "n":1.0, "stream":true }',
-        b'{ "messages" : [ {"role":"user","content":"\\u00fc \\ud83c\\udf0c \\/ \\"}{][:,"} ],\r\n'
-        b'\t"model":\t"gpt-x-mini" , "n":1.0, "stream":true,' + ASKED + b" }",
-    ),
-    (
-        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"fast","tools":[{"model":"no"}],'
-        b'"stream":true,"stream_options":null}\n',
-        b'{"temperature":1e-7,"big":12345678901234567890123,"model" :"gpt-x-mini","tools":[{"model":"no"}],'
-        b'"stream":true,' + ASKED + b"}\n",
-    ),
-    (
-        b'{"mod\\u0065l": "fast","stream":true,'
-        b'"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : false }}',
-        b'{"mod\\u0065l": "gpt-x-mini","stream":true,'
-        b'"stream_options": { "x": [1.50, {"include_usage": false}] , "include_usage" : true }}',
-    ),
-    (
-        b' \n{"stream":true,"stream_options":{ },"a":"\\\\","b":"model","model":"fast"}',
-        b' \n{"stream":true,"stream_options":{"include_usage":true },"a":"\\\\","b":"model","model":"gpt-x-mini"}',
-    ),
-    (
-        b'{"model":"fast","stream":true,"model":"fast","s":"\\u0000"}',
-        b'{"model":"gpt-x-mini","stream":true,"model":"gpt-x-mini","s":"\\u0000",' + ASKED + b"}",
-    ),
-]
-
-
-@pytest.mark.parametrize(("body", "expected"), ODD, ids=["escapes", "numbers", "nested", "empty-options", "repeated"])
-def test_other_bodies_keep_every_other_byte(body: bytes, expected: bytes) -> None:
-    request = request_of(orjson.loads(body), body=body)
-    assert request.original is not None
-    assert not request.original.canonical
-    assert request_body(request, model_id="gpt-x-mini", stream=True) == expected
-
 
 JSON = st.recursive(
     st.none()
@@ -109,24 +37,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-
-
-def test_a_request_of_another_protocol_is_refused_by_name_of_what_is_lost() -> None:
-    request = CallRequest(
-        target="fast",
-        messages=(Message(Role.USER, (TextPart("Hi"),)),),
-        tools=(Tool("f", 10),),
-        structured_output=True,
-    )
-    with pytest.raises(CallFailed) as caught:
-        request_body(request, model_id="m", stream=False)
-    assert caught.value.failure.kind is FailureKind.UNSUPPORTED
-    assert "messages, tools, response_format" in caught.value.failure.message
-
-
-def test_stream_and_whole_are_not_mixed_up() -> None:
-    with pytest.raises(ValueError, match="streaming"):
-        request_body(request_of(CANONICAL), model_id="m", stream=False)
 
 
 # --- Usage ----------------------------------------------------------------------------------------------------------
@@ -247,7 +157,7 @@ def test_a_whole_reply() -> None:
         ({"content": None, "reasoning_content": "hm"}, "stop", [Reasoning("hm"), Stopped(StopReason.END)]),
         ({"content": "x", "reasoning": "hm"}, "length", [Reasoning("hm"), Text("x"), Stopped(StopReason.LENGTH)]),
         ({"reasoning": "hm", "reasoning_content": "hm"}, None, [Reasoning("hm")]),
-        ({"content": None, "refusal": "No."}, "stop", [Text("No."), Stopped(StopReason.REFUSAL)]),
+        ({"content": None, "refusal": "No."}, "stop", [Refusal("No."), Stopped(StopReason.REFUSAL)]),
         ({"content": ""}, "content_filter", [Stopped(StopReason.REFUSAL)]),
         ({"content": "x"}, "something", [Text("x"), Stopped(StopReason.OTHER)]),
         (
@@ -464,7 +374,7 @@ def test_every_choice_stops_for_itself() -> None:
 
 def test_a_refusal_in_pieces() -> None:
     found = stream_events(delta(refusal="I "), delta(refusal="cannot."), delta("stop"))
-    assert found == [Text("I "), Text("cannot."), Stopped(StopReason.REFUSAL)]
+    assert found == [Refusal("I "), Refusal("cannot."), Stopped(StopReason.REFUSAL)]
     assert stream_events(delta(content="x"), delta("content_filter"))[-1] == Stopped(StopReason.REFUSAL)
 
 
@@ -507,8 +417,3 @@ def test_no_chunk_breaks_the_reading(content: Any, entry: Any, other: Any) -> No
     for payload in (delta(**fields), {"choices": content}, {"choices": [entry]}, {"id": other, "usage": content}):
         with contextlib.suppress(CallFailed):
             frames(payload)
-
-
-def test_originals_of_no_protocol_are_refused() -> None:
-    original = Original(Protocol.OPENAI_CHAT, b"{}", {}, canonical=True)
-    assert request_body(CallRequest("x", (), original=original), model_id="m", stream=False) == b'{"model":"m"}'

@@ -1,42 +1,40 @@
-"""The wire of OpenAI's chat completions, spoken by many hosts: request bytes, whole replies, stream chunks.
+"""Answers on the wire of OpenAI's chat completions, spoken by many hosts: whole replies, stream chunks.
 
-Requests that arrived in this protocol are forwarded as they are; only what has to differ is replaced, inside the
-original bytes, so that providers' prompt caches keep hitting. Replies are forwarded as they are as well: the events
-read from them are for pricing, telemetry and other protocols.
+Callers of this protocol get them as they are; the events read from them are for pricing, telemetry and callers of
+other protocols.
 
 With several choices (``n``) the events of all of them come in the order of arrival: all of them are paid for.
 """
 
-import json
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
-
-import orjson
 
 from routing.core.calls import (
     CallReply,
-    CallRequest,
     Coverage,
     Event,
     Frame,
-    Protocol,
     Reasoning,
+    Refusal,
     Started,
     Stopped,
     StopReason,
     Text,
-    ToolArguments,
-    ToolCallStarted,
     Usage,
     UsageReported,
 )
-from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.core.conversation import Protocol
+from routing.core.failures import CallFailed
+from routing.core.money import NANOS, Money
 from routing.providers.base import Endpoint
-from routing.providers.dialects.splicing import members_of, splice
+from routing.providers.dialects.documents import Counts, object_of, parse_json, text_of
+from routing.providers.dialects.tools import NO_NAMES, CallReader, ToolNames
 from routing.providers.errors import ProviderFailed, classify_error_object, cut_off, unreadable
 from routing.providers.sse import ServerEvent
 
 DONE = b"[DONE]"
+
 STOP_REASONS: Mapping[str, StopReason] = {
     "stop": StopReason.END,
     "eos": StopReason.END,
@@ -49,72 +47,20 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "refusal": StopReason.REFUSAL,
 }
 
-_ASKED = b'{"include_usage":true}'
 
-
-# --- Requests -------------------------------------------------------------------------------------------------------
-
-
-def request_body(request: CallRequest, *, model_id: str, stream: bool, ask_for_usage: bool = True) -> bytes:
-    """The bytes to send for a request.
+def read_reply(
+    body: bytes, *, endpoint: Endpoint, tools: ToolNames = NO_NAMES, reports_cost: bool = False
+) -> CallReply:
+    """Read a whole reply of status 200.
 
     Args:
-        request: the call; it must have arrived in this protocol.
-        model_id: the id the provider knows the model by.
-        stream: whether the answer is streamed; must be what the request says.
-        ask_for_usage: whether the host is asked for usage in a stream when the caller did not ask.
+        body: the reply.
+        endpoint: whose it is.
+        tools: the tools offered, where their names had to be changed.
+        reports_cost: whether the host is one whose ``usage.cost`` is what it charges.
 
-    Raises ``CallFailed`` (unsupported) for a request of another protocol.
+    Raises ``CallFailed`` for an error inside, or for anything else.
     """
-    original = request.original
-    if original is None or original.protocol is not Protocol.OPENAI_CHAT:
-        raise CallFailed(_cannot_carry(request))
-    if stream is not request.stream:
-        raise ValueError("the request says otherwise about streaming")
-    asks = stream and ask_for_usage and not request.wants_usage
-    if original.canonical:
-        document = {**original.document, "model": model_id}
-        if asks:
-            options = document.get("stream_options")
-            document["stream_options"] = (
-                {**options, "include_usage": True} if isinstance(options, dict) else {"include_usage": True}
-            )
-        return orjson.dumps(document)
-    members = {"model": orjson.dumps(model_id)}
-    if asks:
-        members["stream_options"] = _options_with_usage(original.body)
-    return splice(original.body, members)
-
-
-def _options_with_usage(body: bytes) -> bytes:
-    spans = [(begin, end) for key, begin, end in members_of(body) if key == "stream_options"]
-    if not spans:
-        return _ASKED
-    begin, end = spans[-1]
-    options = body[begin:end]
-    return splice(options, {"include_usage": b"true"}) if options.startswith(b"{") else _ASKED
-
-
-def _cannot_carry(request: CallRequest) -> Failure:
-    came_in = "no protocol" if request.original is None else request.original.protocol.value
-    fields = ["messages"]
-    fields += ["tools"] if request.tools else []
-    fields += ["response_format"] if request.structured_output else []
-    fields += ["reasoning"] if request.reasoning else []
-    return Failure(
-        FailureKind.UNSUPPORTED,
-        f"A request that came in by {came_in} cannot be written as OpenAI chat completions; "
-        f"not carried: {', '.join(fields)}",
-        code="unsupported_conversion",
-        parameter=fields[0],
-    )
-
-
-# --- Replies --------------------------------------------------------------------------------------------------------
-
-
-def read_reply(body: bytes, *, endpoint: Endpoint) -> CallReply:
-    """Read a whole reply of status 200. Raises ``CallFailed`` for an error inside, or for anything else."""
     try:
         document = parse_json(body)
     except ValueError:
@@ -132,12 +78,11 @@ def read_reply(body: bytes, *, endpoint: Endpoint) -> CallReply:
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             raise unreadable("a choice of the answer has no message", endpoint=endpoint)
-        tools = _ToolCalls()
-        refused = _read_message(message, tools, events)
+        calls = _ToolCalls(tools)
+        refused = _read_message(message, calls, events)
+        events += calls.end()
         _stop(choice.get("finish_reason"), refused, number, events)
-    usage = read_usage(document.get("usage"))
-    if usage is not None:
-        events.append(UsageReported(usage))
+    events += _metered(document, reports_cost=reports_cost)
     return CallReply(Protocol.OPENAI_CHAT, body, tuple(events))
 
 
@@ -149,25 +94,37 @@ class ChunkReader:
     """
 
     __slots__ = (
+        "_calls",
         "_choices",
         "_endpoint",
         "_hides_usage",
         "_is_started",
         "_refused",
+        "_reports_cost",
         "_stopped",
         "_tools",
         "has_content",
         "is_done",
     )
 
-    def __init__(self, *, endpoint: Endpoint, hides_usage: bool, choices: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        endpoint: Endpoint,
+        hides_usage: bool,
+        choices: int = 1,
+        tools: ToolNames = NO_NAMES,
+        reports_cost: bool = False,
+    ) -> None:
         self._choices = choices
         self._endpoint = endpoint
         self._hides_usage = hides_usage
+        self._reports_cost = reports_cost
+        self._tools = tools
         self._is_started = False
         self._refused: set[int] = set()
         self._stopped: set[int] = set()
-        self._tools: dict[int, _ToolCalls] = {}
+        self._calls: dict[int, _ToolCalls] = {}
         self.has_content = False
         self.is_done = False
 
@@ -208,18 +165,16 @@ class ChunkReader:
     def _frame(self, chunk: dict[str, Any], raw: bytes) -> Frame | None:
         events: list[Event] = []
         choices = chunk.get("choices")
-        block = chunk.get("usage")
-        usage = None if block is None else read_usage(block)
-        if choices is None and usage is None and chunk.get("type") in ("keepalive", "keep_alive", "ping"):
+        metered = _metered(chunk, reports_cost=self._reports_cost) if chunk.get("usage") is not None else []
+        if choices is None and not metered and chunk.get("type") in ("keepalive", "keep_alive", "ping"):
             return None
         if not self._is_started and ("id" in chunk or choices):
             self._is_started = True
             events.append(_started(chunk))
         if choices:
             self._read_choices(choices, events)
-        if usage is not None:
-            events.append(UsageReported(usage))
-        return Frame(raw, tuple(events), hidden=self._hides_usage and not choices and usage is not None)
+        events += metered
+        return Frame(raw, tuple(events), hidden=self._hides_usage and not choices and bool(metered))
 
     def _read_choices(self, choices: object, events: list[Event]) -> None:
         if not isinstance(choices, list):
@@ -232,16 +187,18 @@ class ChunkReader:
             before = len(events)
             index = choice.get("index")
             number = index if type(index) is int else 0
+            calls = self._calls.get(number)
             if isinstance(delta, dict) and delta:
-                tools = self._tools.get(number)
-                if tools is None:
-                    tools = self._tools[number] = _ToolCalls()
-                if _read_message(delta, tools, events):
+                if calls is None:
+                    calls = self._calls[number] = _ToolCalls(self._tools)
+                if _read_message(delta, calls, events):
                     self._refused.add(number)
             self.has_content |= len(events) > before
             reason = choice.get("finish_reason")
             if reason is not None:
                 self._stopped.add(number)
+                if calls is not None:
+                    events += calls.end()
                 _stop(reason, number in self._refused, number, events)
 
 
@@ -257,15 +214,13 @@ def read_usage(block: object) -> Usage | None:
     prompt, completion = block.get("prompt_tokens"), block.get("completion_tokens")
     if prompt is None and completion is None and block.get("total_tokens") is None:
         return None
-    counts = _Counts()
+    counts = Counts()
     total_prompt = counts.required(prompt)
     output = counts.required(completion)
-    details = block.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
+    details = object_of(block.get("prompt_tokens_details"))
     read = counts.optional(details.get("cached_tokens", block.get("prompt_cache_hit_tokens")))
     write = counts.optional(details.get("cache_write_tokens"))
-    details = block.get("completion_tokens_details")
-    reasoning = counts.optional(details.get("reasoning_tokens")) if isinstance(details, dict) else 0
+    reasoning = counts.optional(object_of(block.get("completion_tokens_details")).get("reasoning_tokens"))
     if reasoning and block.get("total_tokens") == total_prompt + output + reasoning:
         output += reasoning
     if read + write > total_prompt or reasoning > output:
@@ -283,49 +238,39 @@ def read_usage(block: object) -> Usage | None:
     )
 
 
-def parse_json(data: bytes) -> Any:
-    """Parse JSON as hosts write it. Raises ``ValueError``.
+def read_cost(block: object) -> Money | None:
+    """What an aggregator says it charges, in US dollars; ``None`` if it does not say.
 
-    What the fast parser refuses is tried with the tolerant one: hosts send NaN in log probabilities, and halves of
-    surrogate pairs where a token ends inside a character (which become U+FFFD).
+    Its ``cost`` holds what it pays upstream already, except where the caller's own upstream key was used: there it is
+    the fee alone, and what upstream charges comes on top.
     """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        try:
-            return _without_surrogates(json.loads(data))
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+    block = object_of(block)
+    nanos = _nanos(block.get("cost"))
+    if nanos is None:
+        return None
+    upstream = _nanos(object_of(block.get("cost_details")).get("upstream_inference_cost"))
+    if block.get("is_byok") is True and upstream is not None and nanos < upstream:
+        nanos += upstream
+    return Money(nanos, "USD")
 
 
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(each) for each in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(each) for key, each in value.items()}
-    return value
+def _nanos(value: object) -> int | None:
+    """An amount in dollars, written as a JSON number, in whole nano-units."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    amount = Decimal(str(value))
+    if not amount.is_finite() or not 0 <= amount < NANOS:
+        return None
+    return int((amount * NANOS).to_integral_value(ROUND_HALF_UP))
 
 
-class _Counts:
-    """Reads token counts and remembers whether all of them were credible."""
-
-    __slots__ = ("are_whole",)
-
-    def __init__(self) -> None:
-        self.are_whole = True
-
-    def required(self, value: object) -> int:
-        if type(value) is int and value >= 0:
-            return value
-        if isinstance(value, float) and value.is_integer() and value >= 0:
-            return int(value)
-        self.are_whole = False
-        return 0
-
-    def optional(self, value: object) -> int:
-        return 0 if value is None else self.required(value)
+def _metered(document: Mapping[str, Any], *, reports_cost: bool) -> list[Event]:
+    block = document.get("usage")
+    usage = read_usage(block)
+    if usage is None:
+        return []
+    cost = read_cost(block) if reports_cost else None
+    return [UsageReported(usage, cost, text_of(document.get("service_tier")))]
 
 
 class _ToolCalls:
@@ -335,9 +280,10 @@ class _ToolCalls:
     without either belongs to the call before it.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_ids", "_last", "_unannounced")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_ids", "_last", "_unannounced")
 
-    def __init__(self) -> None:
+    def __init__(self, names: ToolNames) -> None:
+        self._calls = CallReader(names)
         self._by_index: dict[int, int] = {}
         self._by_id: dict[str, int] = {}
         self._ids: dict[int, str] = {}
@@ -348,14 +294,18 @@ class _ToolCalls:
         function = entry.get("function")
         function = function if isinstance(function, dict) else {}
         call_id, name, arguments = (
-            _text(each) for each in (entry.get("id"), function.get("name"), function.get("arguments"))
+            text_of(each) for each in (entry.get("id"), function.get("name"), function.get("arguments"))
         )
         number = self._number(entry.get("index"), call_id)
         if number in self._unannounced and (name or arguments):
             self._unannounced.discard(number)
-            events.append(ToolCallStarted(number, self._ids[number], name))
+            events.append(self._calls.start(number, self._ids[number], name))
         if arguments:
-            events.append(ToolArguments(number, arguments))
+            events += self._calls.more(number, arguments)
+
+    def end(self) -> list[Event]:
+        """The choice is complete."""
+        return self._calls.end_all()
 
     def _number(self, index: object, call_id: str) -> int:
         number = self._by_index.get(index) if type(index) is int else self._last
@@ -389,7 +339,7 @@ def _read_message(message: Mapping[str, Any], tools: _ToolCalls, events: list[Ev
             _read_parts(content, events)
     refusal = message.get("refusal")
     if refusal and isinstance(refusal, str):
-        events.append(Text(refusal))
+        events.append(Refusal(refusal))
     calls = message.get("tool_calls")
     if isinstance(calls, list):
         for entry in calls:
@@ -418,17 +368,13 @@ def _read_parts(parts: list[Any], events: list[Event]) -> None:
 
 def _stop(reason: object, refused: bool, choice: int, events: list[Event]) -> None:
     if refused:
-        events.append(Stopped(StopReason.REFUSAL, choice))
+        events.append(Stopped(StopReason.REFUSAL, choice=choice))
     elif isinstance(reason, str):
-        events.append(Stopped(STOP_REASONS.get(reason, StopReason.OTHER), choice))
+        events.append(Stopped(STOP_REASONS.get(reason, StopReason.OTHER), choice=choice))
 
 
 def _started(document: Mapping[str, Any]) -> Started:
-    return Started(_text(document.get("id")), _text(document.get("model")))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return Started(text_of(document.get("id")), text_of(document.get("model")))
 
 
 def _raise_for_error(document: Mapping[str, Any], endpoint: Endpoint) -> None:

@@ -1,0 +1,73 @@
+"""What the views ask of a caller's protocol: how it spells answers, frames and errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from governance.gateway.context import CallContext
+from governance.gateway.errors import Problem
+from routing.core import conversation
+from routing.core.calls import CallReply, Event, Frame
+from routing.core.money import Money
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What an answer says of itself: the call's id, the name that was asked for, the second it began in, and whether
+    the caller wants usage in a stream."""
+
+    call: str
+    model: str
+    created: int
+    wants_usage: bool = True
+
+    @classmethod
+    def of(cls, context: CallContext) -> "Head":
+        """What the answer of a call says of itself."""
+        return cls(
+            call=str(context.call_id),
+            model=context.request.target,
+            created=int(context.started_at.timestamp()),
+            wants_usage=context.request.wants_usage,
+        )
+
+
+class StreamWriter(Protocol):
+    """Writes one streamed answer anew, from events of another protocol."""
+
+    def write(self, events: Sequence[Event]) -> bytes:
+        """What events are on this wire; empty where they are nothing."""
+
+    def end(self, cost: Money | None) -> bytes:
+        """The regular end, with what the answer cost where that is known."""
+
+
+class Writer(Protocol):
+    """One protocol's way of answering."""
+
+    @property
+    def protocol(self) -> conversation.Protocol:
+        """The protocol."""
+
+    def problem(self, problem: Problem) -> bytes:
+        """The error envelope."""
+
+    def problem_frame(self, problem: Problem) -> bytes:
+        """An error inside a stream that has begun: a frame of its own, and no regular end after it."""
+
+    def frame(self, frame: Frame, *, head: Head, cost: Money | None) -> bytes:
+        """A frame of a provider of the same protocol."""
+
+    def refusal(self, message: str, *, head: Head, stream: bool) -> bytes:
+        """The answer of a model that declined by an error: the same refusal that others answer with."""
+
+    def reply(self, events: Sequence[Event], *, head: Head) -> bytes:
+        """A whole answer, written anew from another protocol's events."""
+
+    def stream(self, head: Head) -> StreamWriter:
+        """A streamed one."""
+
+
+def whole_answer(reply: CallReply, *, writer: Writer, head: Head) -> bytes:
+    """A whole answer for the caller: the provider's own bytes where it speaks the caller's protocol."""
+    return reply.body if reply.protocol is writer.protocol else writer.reply(reply.events, head=head)

@@ -1,0 +1,95 @@
+"""Prints `docs/protocols.md`: what becomes of every field of every protocol in, for every protocol out.
+
+    python -m governance.gateway.protocols.page > docs/protocols.md
+
+Made of the data that readers and dialects themselves act on; `docs/check.py` compares the page.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+
+from governance.gateway.protocols.fields import Fate, Field, FieldBook
+from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
+from routing.core.conversation import Protocol
+from routing.providers.base import Carries
+from routing.providers.registry import ADAPTER_TYPES
+
+TITLES: Mapping[Protocol, str] = {
+    Protocol.OPENAI_CHAT: "OpenAI chat completions",
+    Protocol.ANTHROPIC: "Anthropic messages",
+}
+
+INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {
+    Protocol.OPENAI_CHAT: ("`POST /v1/chat/completions`", OPENAI_CHAT),
+}
+"""What callers speak: the endpoint and its fields."""
+
+OUTGOING: Mapping[Protocol, Carries] = {
+    protocol: next(kind.adapter.carries for kind in ADAPTER_TYPES.values() if kind.adapter.protocol is protocol)
+    for protocol in TITLES
+}
+"""What providers speak, and what requests written in it can hold."""
+
+INTRODUCTION = """\
+# Protocols
+
+<!-- Made by `python -m governance.gateway.protocols.page`; `make format` makes it anew. -->
+
+A call comes in by one protocol and goes out by the one its provider speaks. Where the two are the same, the bytes are
+forwarded as they came, unknown fields included, with the model's id in place of the name that was asked for (and, in
+streams, usage asked for). Where they differ, the request is written anew, and nothing is dropped in silence: each field
+below is carried, mapped as the table says, or refused. A route that would have to refuse is passed over, and if no
+route is left the caller gets a 400 with the code `unsupported_conversion` and the field's name. A field that is not
+listed is refused like one that is; null means that a field is not there.
+
+Answers are written back in the caller's protocol, whole and streamed: text, reasoning, refusals, tool calls, the reason
+the model stopped, and usage with its cached, written and reasoning parts.
+"""
+
+
+def cell(field: Field, carries: Carries | None) -> str:
+    """What becomes of a field; ``carries`` is ``None`` for the same protocol."""
+    if field.fate is Fate.OURS:
+        return "Signalbox acts on it"
+    if field.fate is Fate.REFUSED:
+        return "refused"
+    if carries is None:
+        return "untouched"
+    if field.fate is Fate.NATIVE:
+        return "refused" + "".join(f", unless `{json.dumps(value)}`" for value in field.harmless)
+    if not field.features:
+        return "carried"
+    ways = dict.fromkeys(carries.get(feature, "refused") for feature in field.features)
+    if len(ways) == 1:
+        return next(iter(ways))
+    return "; ".join(
+        dict.fromkeys(f"{_words(feature)}: {carries.get(feature, 'refused')}" for feature in field.features)
+    )
+
+
+def lines() -> Iterator[str]:
+    """The page, line by line."""
+    yield INTRODUCTION
+    for protocol, (endpoint, book) in INCOMING.items():
+        outs = [protocol, *(each for each in OUTGOING if each is not protocol)]
+        yield f"## {TITLES[protocol]}: {endpoint}\n"
+        yield f"| field | {' | '.join(f'to {TITLES[each]}' for each in outs)} |"
+        yield f"|---|{'---|' * len(outs)}"
+        for path, field in book.fields.items():
+            ways = [cell(field, None if each is protocol else OUTGOING[each]) for each in outs]
+            yield f"| `{path}` | {' | '.join(ways)} |"
+        yield ""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(lines()).rstrip() + "\n"
+
+
+def _words(feature: str) -> str:
+    return "".join(f" {each.lower()}" if each.isupper() else each for each in feature)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

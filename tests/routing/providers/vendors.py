@@ -1,0 +1,285 @@
+"""Vendors as they answer on the wire: the shapes that every adapter has to read, one vendor after the other.
+
+All of them say the same things: a text, two tool calls, an error. What differs is how, and how usage is counted.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from routing.core.calls import CallRequest, Usage
+from routing.core.failures import FailureKind
+from routing.providers.base import Endpoint
+from routing.providers.dialects import anthropic_replies, openai_chat_replies
+from routing.providers.dialects.tools import ToolNames
+from routing.providers.stream import Codec
+
+TEXT = "Grüße aus Ulm 🌌."
+PIECES = ("Grüße ", "aus Ulm ", "🌌.")
+REPLY_ID, MODEL = "reply-77", "model-x-2026-05-01"
+CALLS = (("call-1", "look_up", '{"city":"Ulm"}'), ("call-2", "weigh", "{}"))
+
+MakeCodec = Callable[[Endpoint, CallRequest], Codec]
+
+
+def sse(document: Any, *, event: str = "") -> bytes:
+    """One server-sent event."""
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"data: " + orjson.dumps(document) + b"\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An error of a vendor: what it answers and what that is."""
+
+    name: str
+    status: int
+    body: Any
+    kind: FailureKind
+    headers: Mapping[str, str] = field(default_factory=dict)
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """One vendor's wire.
+
+    ``stream`` are the frames of the text, ``error_frame`` one that may come in place of any; ``is_cut_off`` says that
+    a stream without its last frame is not whole.
+    """
+
+    adapter_type: str
+    line: str
+    stream_line: str
+    key_header: tuple[str, str]
+    whole: Any
+    stream: tuple[bytes, ...]
+    calls_whole: Any
+    calls_stream: tuple[bytes, ...]
+    usage: Usage
+    error_frame: bytes
+    error_kind: FailureKind
+    errors: tuple[Refused, ...]
+    models: Any
+    model_ids: tuple[str, ...]
+    codec: MakeCodec
+    may_lack: int = 1
+
+    def __str__(self) -> str:
+        return self.adapter_type
+
+
+# --- OpenAI chat ----------------------------------------------------------------------------------------------------
+
+_CHAT_USAGE = {
+    "prompt_tokens": 1200,
+    "completion_tokens": 340,
+    "total_tokens": 1540,
+    "prompt_tokens_details": {"cached_tokens": 200},
+    "completion_tokens_details": {"reasoning_tokens": 40},
+}
+
+
+def _completion(message: Any, finish: str) -> Any:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    head = {"id": REPLY_ID, "object": "chat.completion", "model": MODEL}
+    return {**head, "choices": [choice], "usage": _CHAT_USAGE, "service_tier": "default"}
+
+
+def _chunk(delta: Any, finish: str | None = None, **members: Any) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return sse({"id": REPLY_ID, "object": "chat.completion.chunk", "model": MODEL, "choices": [choice], **members})
+
+
+def _call_delta(index: int, fragment: str, **members: Any) -> bytes:
+    call_id, name = members.get("id"), members.get("name")
+    function = {"arguments": fragment, **({"name": name} if name else {})}
+    return _chunk({"tool_calls": [{"index": index, "function": function, **({"id": call_id} if call_id else {})}]})
+
+
+def _chat_errors() -> tuple[Refused, ...]:
+    def error(code: str, message: str = "no") -> Any:
+        return {"error": {"message": message, "type": "an_error", "param": None, "code": code}}
+
+    return (
+        Refused(
+            name="rate",
+            status=429,
+            body=error("rate_limit_exceeded"),
+            headers={"retry-after": "7"},
+            kind=FailureKind.RATE_LIMITED,
+            retry_after=7,
+        ),
+        Refused(name="quota", status=429, body=error("insufficient_quota"), kind=FailureKind.QUOTA_EXHAUSTED),
+        Refused(name="key", status=401, body=error("invalid_api_key"), kind=FailureKind.AUTH),
+        Refused(name="model", status=404, body=error("model_not_found"), kind=FailureKind.NOT_FOUND),
+        Refused(name="request", status=400, body=error("invalid_value"), kind=FailureKind.INVALID_REQUEST),
+        Refused(name="long", status=400, body=error("context_length_exceeded"), kind=FailureKind.CONTEXT_EXCEEDED),
+        Refused(name="filter", status=400, body=error("content_filter"), kind=FailureKind.REFUSED),
+        Refused(name="server", status=503, body=error("server_error"), kind=FailureKind.TRANSIENT),
+    )
+
+
+def _chat_codec(endpoint: Endpoint, request: CallRequest) -> Codec:
+    return openai_chat_replies.ChunkReader(endpoint=endpoint, hides_usage=False, tools=ToolNames(request.tools))
+
+
+OPENAI = Vendor(
+    adapter_type="openai",
+    line="POST /v1/chat/completions HTTP/1.1",
+    stream_line="POST /v1/chat/completions HTTP/1.1",
+    key_header=("authorization", "Bearer {key}"),
+    whole=_completion({"content": TEXT}, "stop"),
+    stream=(
+        _chunk({"role": "assistant", "content": ""}),
+        *(_chunk({"content": each}) for each in PIECES),
+        _chunk({}, "stop"),
+        sse({"id": REPLY_ID, "model": MODEL, "choices": [], "usage": _CHAT_USAGE, "service_tier": "default"}),
+        b"data: [DONE]\n\n",
+    ),
+    calls_whole=_completion(
+        {
+            "content": None,
+            "tool_calls": [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+                for call_id, name, arguments in CALLS
+            ],
+        },
+        "tool_calls",
+    ),
+    calls_stream=(
+        _call_delta(0, '{"city"', id="call-1", name="look_up"),
+        _call_delta(1, "{}", id="call-2", name="weigh"),
+        _call_delta(0, ':"Ulm"}'),
+        _chunk({}, "tool_calls", usage=_CHAT_USAGE),
+        b"data: [DONE]\n\n",
+    ),
+    usage=Usage(1000, 340, cache_read=200, reasoning=40),
+    error_frame=sse({"error": {"message": "no", "code": "insufficient_quota"}, "choices": []}),
+    error_kind=FailureKind.QUOTA_EXHAUSTED,
+    errors=_chat_errors(),
+    models={"object": "list", "data": [{"id": "model-x"}, {"id": "model-y"}]},
+    model_ids=("model-x", "model-y"),
+    codec=_chat_codec,
+)
+
+# --- Anthropic ------------------------------------------------------------------------------------------------------
+
+_MESSAGES_USAGE = {
+    "input_tokens": 1000,
+    "cache_creation_input_tokens": 30,
+    "cache_read_input_tokens": 200,
+    "output_tokens": 340,
+    "output_tokens_details": {"thinking_tokens": 40},
+    "service_tier": "standard",
+}
+
+
+def _message(content: Any, reason: str) -> Any:
+    head = {"id": REPLY_ID, "type": "message", "role": "assistant", "model": MODEL}
+    return {**head, "content": content, "stop_reason": reason, "stop_sequence": None, "usage": _MESSAGES_USAGE}
+
+
+def _event(kind: str, **members: Any) -> bytes:
+    return sse({"type": kind, **members}, event=kind)
+
+
+def _message_stream(*blocks: bytes, reason: str) -> tuple[bytes, ...]:
+    head = {"id": REPLY_ID, "type": "message", "role": "assistant", "model": MODEL, "content": []}
+    begun = {**_MESSAGES_USAGE, "output_tokens": 1, "output_tokens_details": None}
+    ended = {"output_tokens": 340, "output_tokens_details": {"thinking_tokens": 40}}
+    return (
+        _event("message_start", message={**head, "stop_reason": None, "usage": begun}),
+        _event("ping"),
+        *blocks,
+        _event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=ended),
+        _event("message_stop"),
+    )
+
+
+def _json_delta(index: int, fragment: str) -> bytes:
+    return _event("content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": fragment})
+
+
+def _tool_start(index: int, call_id: str, name: str) -> bytes:
+    block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    return _event("content_block_start", index=index, content_block=block)
+
+
+def _messages_errors() -> tuple[Refused, ...]:
+    def error(kind: str, message: str = "no") -> Any:
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req-1"}
+
+    return (
+        Refused(
+            name="rate",
+            status=429,
+            body=error("rate_limit_error"),
+            headers={"retry-after": "7"},
+            kind=FailureKind.RATE_LIMITED,
+            retry_after=7,
+        ),
+        Refused(name="billing", status=402, body=error("billing_error"), kind=FailureKind.QUOTA_EXHAUSTED),
+        Refused(name="key", status=401, body=error("authentication_error"), kind=FailureKind.AUTH),
+        Refused(name="permission", status=403, body=error("permission_error"), kind=FailureKind.AUTH),
+        Refused(name="model", status=404, body=error("not_found_error"), kind=FailureKind.NOT_FOUND),
+        Refused(name="request", status=400, body=error("invalid_request_error"), kind=FailureKind.INVALID_REQUEST),
+        Refused(
+            name="long",
+            status=400,
+            body=error("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"),
+            kind=FailureKind.CONTEXT_EXCEEDED,
+        ),
+        Refused(name="large", status=413, body=error("request_too_large"), kind=FailureKind.CONTEXT_EXCEEDED),
+        Refused(name="overloaded", status=529, body=error("overloaded_error"), kind=FailureKind.TRANSIENT),
+        Refused(name="server", status=500, body=error("api_error"), kind=FailureKind.TRANSIENT),
+        Refused(name="timeout", status=504, body=error("timeout_error"), kind=FailureKind.TRANSIENT),
+    )
+
+
+def _messages_codec(endpoint: Endpoint, request: CallRequest) -> Codec:
+    return anthropic_replies.EventReader(endpoint=endpoint, tools=ToolNames(request.tools))
+
+
+ANTHROPIC = Vendor(
+    adapter_type="anthropic",
+    line="POST /v1/messages HTTP/1.1",
+    stream_line="POST /v1/messages HTTP/1.1",
+    key_header=("x-api-key", "{key}"),
+    whole=_message([{"type": "text", "text": TEXT}], "end_turn"),
+    stream=_message_stream(
+        _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+        *(_event("content_block_delta", index=0, delta={"type": "text_delta", "text": each}) for each in PIECES),
+        _event("content_block_stop", index=0),
+        reason="end_turn",
+    ),
+    calls_whole=_message(
+        [
+            {"type": "tool_use", "id": call_id, "name": name, "input": orjson.loads(arguments)}
+            for call_id, name, arguments in CALLS
+        ],
+        "tool_use",
+    ),
+    calls_stream=_message_stream(
+        _tool_start(0, "call-1", "look_up"),
+        _json_delta(0, ""),
+        _json_delta(0, '{"city"'),
+        _json_delta(0, ':"Ulm"}'),
+        _event("content_block_stop", index=0),
+        _tool_start(1, "call-2", "weigh"),
+        _json_delta(1, ""),
+        _event("content_block_stop", index=1),
+        reason="tool_use",
+    ),
+    usage=Usage(1000, 340, cache_read=200, cache_write=30, reasoning=40),
+    error_frame=_event("error", error={"type": "overloaded_error", "message": "Overloaded"}),
+    error_kind=FailureKind.TRANSIENT,
+    errors=_messages_errors(),
+    models={"data": [{"type": "model", "id": "model-x"}, {"type": "model", "id": "model-y"}], "has_more": False},
+    model_ids=("model-x", "model-y"),
+    codec=_messages_codec,
+)
+
+VENDORS = (OPENAI, ANTHROPIC)
