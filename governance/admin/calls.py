@@ -9,8 +9,11 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import path, reverse
 from django.utils.functional import cached_property
 
 from governance.admin.cells import figure, two_lines
@@ -18,7 +21,8 @@ from governance.admin.generic import Paginator
 from governance.admin.records import ReadOnlyAdmin
 from governance.models import Application
 from governance.spelling import ABSENT, spell_cost
-from governance.tab.explained import recorded_page
+from governance.tab.explained import recorded_decision, recorded_page
+from governance.tab.scenarios import scenario_answer
 from routing.core.failures import FAILURES, FailureKind
 from routing.core.vocabulary import LABELS, Operation, RejectionReason, SkipReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
@@ -349,6 +353,7 @@ class CallAdmin(SearchedByBeginning):
             "decision": None if record is None else recorded_page(record.document),
             "decision_recorded": record is not None,
             "served_route": f"{call.served_provider}/{call.served_model}",
+            "scenario_url": "" if record is None else scenario_url(record),
         }
 
 
@@ -375,6 +380,11 @@ class AttemptAdmin(SearchedByBeginning):
         return spell_cost(attempt.cost_nanos, attempt.cost_currency)
 
 
+def scenario_url(record: DecisionRecord) -> str:
+    """Where a decision is had as a scenario."""
+    return reverse("admin:telemetry_decisionrecord_scenario", args=[record.pk])
+
+
 @admin.register(DecisionRecord)
 class DecisionRecordAdmin(ReadOnlyAdmin):
     """Decisions, each stored once however many calls it decided."""
@@ -390,8 +400,25 @@ class DecisionRecordAdmin(ReadOnlyAdmin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         page = recorded_page(context["original"].document)
-        context = {**context, "decision": page, "decision_recorded": True}
-        return super().render_change_form(request, context, *args, **kwargs)
+        further = {"decision": page, "decision_recorded": True, "scenario_url": scenario_url(context["original"])}
+        return super().render_change_form(request, {**context, **further}, *args, **kwargs)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.scenario_view)
+        name = "telemetry_decisionrecord_scenario"
+        return [path("<path:object_id>/scenario.json", view, name=name), *super().get_urls()]
+
+    def scenario_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The decision as a scenario that ``manage.py explain`` reads."""
+        record = self.get_object(request, unquote(object_id))
+        if not self.has_view_permission(request, record):
+            raise PermissionDenied
+        decision = None if record is None else recorded_decision(record.document)
+        if record is None or decision is None:
+            raise Http404("There is no such decision, or it was recorded in a form that this version does not read.")
+        made = f"{record.created_at:%Y-%m-%d %H:%M} UTC"
+        name = f"decision-{record.digest[:12]}"
+        return scenario_answer(decision, name=name, description=f"Decision {record.digest[:12]}, {made}.")
 
 
 @admin.register(UsageDay)

@@ -3,7 +3,7 @@
 Here figures become texts; nothing is computed, compared or left out.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,17 @@ from governance.explanations import (
     SignalStatus,
     explain,
 )
+from governance.questions import Question
 from governance.spelling import ABSENT, capability_words, spell_cost, spell_rate
+from governance.tab.addresses import address_of
+from routing.core.decision import Decision
 from routing.core.signals import MIN_CALLS, HealthFigure
 from routing.core.transcript import restore
-from routing.core.vocabulary import LABELS, Labels, Selection, SignalName
+from routing.core.vocabulary import LABELS, OPERATION_CAPABILITY, Labels, Selection, SignalName
 
 NO_DATA = "no data"
 NOT_COLLECTED = "not collected in this mode"
+NOT_READ = "not collected: history not read"
 UNPRICED = "unpriced"
 
 WORDS = Labels(
@@ -88,13 +92,20 @@ WORDS = Labels(
 """Every member of every enumeration of explanations, in words. A test fails when one is missing."""
 
 
+_OF_HISTORY = frozenset({SignalName.LATENCY, SignalName.CALL_COST})
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)  # of another version, or damaged
+
+
 @dataclass(frozen=True, slots=True)
 class SignalCell:
-    """One signal of one candidate: its column, what was measured, what it was worth, how much that counted."""
+    """One signal of one candidate: its column, what was measured, what it was worth, how much that counted. ``bar`` is
+    the value as a number, if there is one."""
 
     column: str
     raw: str
     value: str
+    bar: str
+    weighs: bool
     counted: str
 
 
@@ -122,7 +133,8 @@ class CandidateRow:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationPage:
-    """A decision in words. ``facts`` are pairs of name and text, ``open_needs`` sentences."""
+    """A decision in words. ``facts`` are pairs of name and text, ``open_needs`` sentences. ``ask_url`` asks the same of
+    what is in force now; it is empty where the caller named a model, which no question can."""
 
     state: str
     refusal: str
@@ -131,13 +143,22 @@ class ExplanationPage:
     rows: Sequence[CandidateRow]
     open_needs: Sequence[str]
     ranked: bool
+    ask_url: str
 
 
 def recorded_page(document: Mapping[str, Any]) -> ExplanationPage | None:
     """The page of a recorded decision; ``None`` if this version cannot read it."""
     try:
         return page_of(explain(restore(document)))
-    except (ValueError, LookupError, TypeError, AttributeError):  # of another version, or damaged
+    except _UNREADABLE:
+        return None
+
+
+def recorded_decision(document: Mapping[str, Any]) -> Decision | None:
+    """A recorded decision; ``None`` if this version cannot read it."""
+    try:
+        return restore(document)
+    except _UNREADABLE:
         return None
 
 
@@ -149,10 +170,20 @@ def page_of(explanation: Explanation, *, compared_with: Explanation | None = Non
         refusal=f"{explanation.refusal[:1].upper()}{explanation.refusal[1:]}",
         facts=[(name, text) for name, text in _facts(explanation) if text],
         signals=[LABELS[name] for name in SIGNALS],
-        rows=[_row(each, weighs=explanation.weights.keys(), before=before) for each in explanation.candidates],
+        rows=[_row(each, explanation, before) for each in explanation.candidates],
         open_needs=[WORDS[each] for each in explanation.open_needs],
         ranked=explanation.mode is not None,
+        ask_url=_ask_url(explanation),
     )
+
+
+def _ask_url(explanation: Explanation) -> str:
+    if not explanation.configuration:
+        return ""
+    operation = explanation.operation
+    own = None if operation is None else OPERATION_CAPABILITY[operation]
+    needs = frozenset(each for each in explanation.needs if each != own)
+    return address_of(Question(explanation.configuration, operation, needs=needs))
 
 
 def spell_value(value: float) -> str:
@@ -219,9 +250,7 @@ def _basis(explanation: Explanation) -> str:
     return f"nothing: {why}" if explanation.basis is None else f"{LABELS[explanation.basis]}: {why}"
 
 
-def _row(
-    candidate: ExplainedCandidate, *, weighs: Collection[SignalName], before: Mapping[str, int | None]
-) -> CandidateRow:
+def _row(candidate: ExplainedCandidate, explanation: Explanation, before: Mapping[str, int | None]) -> CandidateRow:
     model, rejection, failures = candidate.model, candidate.rejection, candidate.failures_in_a_row
     return CandidateRow(
         rank=candidate.rank,
@@ -232,7 +261,7 @@ def _row(
         priority=model.provider.priority,
         score=ABSENT if candidate.score is None else spell_value(candidate.score),
         leads_by="" if candidate.leads_by is None else WORDS[candidate.leads_by],
-        cells=[_cell(each, weighs=each.name in weighs) for each in candidate.signals],
+        cells=[_cell(each, explanation) for each in candidate.signals],
         failures="" if failures is None else f"{failures:,} in a row",
         reason="" if rejection is None else LABELS[rejection.reason],
         detail="" if rejection is None else rejection.detail,
@@ -250,13 +279,23 @@ def _moved(candidate: ExplainedCandidate, before: Mapping[str, int | None]) -> s
     return "refused in force" if rank is None else f"{rank} in force"
 
 
-def _cell(signal: ExplainedSignal, *, weighs: bool) -> SignalCell:
+def _cell(signal: ExplainedSignal, explanation: Explanation) -> SignalCell:
     return SignalCell(
         column=LABELS[signal.name],
         raw=spell_raw(signal.name, signal.raw),
-        value=WORDS[signal.status] if signal.value is None else spell_value(signal.value),
-        counted=_counted(signal, weighs=weighs),
+        value=_status(signal, explanation) if signal.value is None else spell_value(signal.value),
+        bar="" if signal.value is None else spell_value(signal.value),
+        weighs=signal.weight is not None,
+        counted=_counted(signal, weighs=signal.name in explanation.weights),
     )
+
+
+def _status(signal: ExplainedSignal, explanation: Explanation) -> str:
+    """What became of a signal without a value. Of those that call history gives, the switch is the nearer reason."""
+    unread = explanation.history not in {HistoryUse.READ, HistoryUse.MODE_MEASURES_NOTHING}
+    if signal.status is SignalStatus.NOT_COLLECTED and signal.name in _OF_HISTORY and unread:
+        return NOT_READ
+    return WORDS[signal.status]
 
 
 def _counted(signal: ExplainedSignal, *, weighs: bool) -> str:

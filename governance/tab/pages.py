@@ -14,7 +14,8 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.middleware import HtmxDetails
 
 from governance.tab import why
-from governance.tab.panels import ROOT, Content, Download, Panel
+from governance.tab.addresses import ROOT, name_of
+from governance.tab.panels import Content, Download, Panel
 
 PANELS: tuple[Panel, ...] = (why.PANEL,)
 """The panels, in the order of their tabs."""
@@ -37,8 +38,8 @@ def tab_urls(site: AdminSite) -> list[URLPattern]:
         urls.append(path(f"{ROOT}/{panel.slug}/", site.admin_view(_view(site, panel)), name=panel.name))
         for download in panel.downloads:
             view = site.admin_view(_guarded(panel, download))
-            name = f"{panel.name}_{download.slug.replace('-', '_').replace('.', '_')}"
-            urls.append(path(f"{ROOT}/{panel.slug}/{download.slug}", view, name=name))
+            below = f"{panel.slug}/{download.slug}"
+            urls.append(path(f"{ROOT}/{below}", view, name=name_of(below)))
     return urls
 
 

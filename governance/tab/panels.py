@@ -12,8 +12,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-ROOT = "governance-tab"
-"""Where the tab lives, below the admin. The plain word is the address of a list of the admin's own."""
+from governance.tab.addresses import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Panel:
     @property
     def name(self) -> str:
         """The name of its address within the admin's."""
-        return f"governance_tab_{self.slug.replace('-', '_')}"
+        return name_of(self.slug)
 
     @property
     def url(self) -> str:

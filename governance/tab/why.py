@@ -6,21 +6,24 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.http import HttpRequest, QueryDict
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.http import urlencode
 
+from governance.decisions import Standing
 from governance.explanations import Explanation
 from governance.gateway.service import standing_now
 from governance.questions import Answer, Question, ask
+from governance.tab.addresses import OFF, ON, WHY, address_of, spell_question
 from governance.tab.explained import WORDS, ExplanationPage, page_of
-from governance.tab.panels import Content, Panel
+from governance.tab.panels import Content, Download, Panel
+from governance.tab.scenarios import scenario_answer
 from routing.core.configuration import ConfigurationSpec
 from routing.core.policy import MODE_LABELS, PolicyMode, RoutingPolicy
-from routing.core.vocabulary import LABELS, Capability, Operation, Selection
+from routing.core.vocabulary import LABELS, Capability, DecisionState, Operation, Selection
 
-ON, OFF = "on", "off"
+SCENARIO = "scenario.json"
+
 OF_A_REQUEST = (
     Capability.TOOLS,
     Capability.VISION,
@@ -60,11 +63,11 @@ class QuestionForm(forms.Form):
             for each in configurations
         ]
         fields["mode"].choices = [
-            ("", f"In force ({policy.mode.value}, unless the configuration has its own)"),
+            ("", "As it is in force"),
             *((each.value, f"{each.value}: {MODE_LABELS[each].lower()}") for each in PolicyMode),
         ]
         fields["history"].choices = [
-            ("", f"In force ({ON if policy.call_history else OFF})"),
+            ("", f"As it is in force ({ON if policy.call_history else OFF})"),
             (ON, "As if it were on"),
             (OFF, "As if it were off"),
         ]
@@ -113,6 +116,7 @@ class Reply:
     routes: Sequence[Route]
     skips: Sequence[tuple[str, str]]
     url: str
+    scenario_url: str
     asked_at: datetime
 
 
@@ -128,41 +132,49 @@ class WhyThisModel:
 
 def answer(request: HttpRequest) -> Content:
     """Answer the question of the address. Without one, a chat call of a ranked configuration is asked about."""
-    now = timezone.now()
     standing = standing_now()
-    configurations = sorted(standing.snapshot.configurations.values(), key=_interest)
-    if not configurations:
+    form = _form(request, standing)
+    if form is None:
         return Content(WhyThisModel(None, (), None, PANEL.url), "There is no configuration yet.")
-    data = request.GET or QueryDict(
-        urlencode({"configuration": configurations[0].identifier, "operation": Operation.CHAT.value})
-    )
-    form = QuestionForm(data, configurations=configurations, policy=standing.settings.routing)
     if not form.is_valid():
         problems = [(form[name].id_for_label, str(error)) for name, errors in form.errors.items() for error in errors]
         return Content(WhyThisModel(form, problems, None, PANEL.url), "The question cannot be asked as it is.")
-    question = form.question
+    question, now = form.question, timezone.now()
     found = ask(standing, question, now=now)
     in_force = ask(standing, replace(question, mode=None, history=None), now=now) if question.is_hypothetical else None
     reply = _reply(found, in_force)
     return Content(WhyThisModel(form, (), reply, PANEL.url), reply.verdict)
 
 
+def save(request: HttpRequest) -> HttpResponse:
+    """The answer as a scenario. A question that cannot be asked goes to the panel, which says what is wrong with it."""
+    standing = standing_now()
+    form = _form(request, standing)
+    if form is None or not form.is_valid():
+        return redirect(f"{PANEL.url}?{request.GET.urlencode()}")
+    question, now = form.question, timezone.now()
+    found = ask(standing, question, now=now)
+    supposed = _supposed(question)
+    return scenario_answer(
+        found.ruling.decision,
+        name=f"{question.configuration}-{question.operation or 'no-operation'}",
+        description=f"{question.configuration}, {now:%Y-%m-%d %H:%M} UTC{f', as if {supposed}' if supposed else ''}.",
+        call_history=found.policy.call_history,
+    )
+
+
+def _form(request: HttpRequest, standing: Standing) -> QuestionForm | None:
+    """The form with the question of the address; ``None`` while there is nothing to ask about."""
+    configurations = sorted(standing.snapshot.configurations.values(), key=_interest)
+    if not configurations:
+        return None
+    data = request.GET or QueryDict(spell_question(Question(configurations[0].identifier, Operation.CHAT)))
+    return QuestionForm(data, configurations=configurations, policy=standing.settings.routing)
+
+
 def _interest(configuration: ConfigurationSpec) -> tuple[bool, bool, str]:
     """What is on goes before what is off, what is ranked before what is not."""
     return (not configuration.is_active, configuration.selection is not Selection.CRITERIA, configuration.identifier)
-
-
-def address_of(question: Question) -> str:
-    """The address that asks a question: what is in force is left out."""
-    asked: list[tuple[str, str]] = [("configuration", question.configuration)]
-    if question.operation is not None:
-        asked.append(("operation", question.operation.value))
-    if question.mode is not None:
-        asked.append(("mode", question.mode.value))
-    if question.history is not None:
-        asked.append(("history", ON if question.history else OFF))
-    asked += [("needs", each) for each in sorted(question.needs)]
-    return f"{reverse(f'admin:{PANEL.name}')}?{urlencode(asked)}"
 
 
 def _reply(found: Answer, in_force: Answer | None) -> Reply:
@@ -176,7 +188,9 @@ def _reply(found: Answer, in_force: Answer | None) -> Reply:
         problem=""
         if found.configuration.is_active
         else "The configuration is switched off: calls that ask for it are refused until it is switched on.",
-        decision=page_of(explanation, compared_with=None if in_force is None else in_force.explanation),
+        decision=page_of(explanation)
+        if in_force is None
+        else replace(page_of(explanation, compared_with=in_force.explanation), state=_supposed_state(explanation)),
         routes=[
             Route(
                 step.model.route,
@@ -187,6 +201,7 @@ def _reply(found: Answer, in_force: Answer | None) -> Reply:
         ],
         skips=[(skip.name, skip.detail) for skip in found.plan.skips],
         url=address_of(question),
+        scenario_url=f"{PANEL.url}{SCENARIO}?{spell_question(question)}",
         asked_at=found.asked_at,
     )
 
@@ -200,6 +215,12 @@ def _verdict(explanation: Explanation) -> str:
         return f"{first.model.route} is the only one that may serve."
     second = explanation.candidates[1]
     return f"{first.model.route} goes first, ahead of {second.model.route} by {WORDS[first.leads_by]}."
+
+
+def _supposed_state(explanation: Explanation) -> str:
+    """The state in words, where the policy is not the one in force."""
+    is_ranked = explanation.state is DecisionState.DECIDED
+    return "Ranked by the policy that is supposed" if is_ranked else LABELS[explanation.state]
 
 
 def _supposed(question: Question) -> str:
@@ -217,9 +238,10 @@ def _instead(supposed: Explanation, in_force: Explanation) -> str:
 
 
 PANEL = Panel(
-    slug="why-this-model",
+    slug=WHY,
     title="Why this model?",
     template="governance/_why.html",
     permissions=("routing.view_configuration", "routing.view_languagemodel", "telemetry.view_call"),
     answer=answer,
+    downloads=(Download(SCENARIO, save),),
 )

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, reverse
 
+from governance.tab.addresses import name_of
 from governance.tab.pages import PANELS
 from tests.governance.admin.test_pages import REGISTERED, ROWS, address
 
@@ -34,6 +35,8 @@ SITE: dict[str, tuple[int, int, int, int]] = {
 }
 for _panel in PANELS:
     SITE[_panel.name] = (200, 200, 200, 403)
+    for _download in _panel.downloads:  # of an empty installation: on to the panel, which says what is missing
+        SITE[name_of(f"{_panel.slug}/{_download.slug}")] = (302, 302, 302, 403)
 LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
     "routing": (200, 200, 200, 404),
     "telemetry": (200, 200, 200, 404),
@@ -49,6 +52,7 @@ FURTHER: dict[str, tuple[int, int, int, int]] = {
     "governance_accesskey_rotate": (200, 200, 403, 403),
     "governance_auditevent_verify": (200, 200, 200, 403),
     "governance_auditevent_restore": (200, 200, 403, 403),
+    "telemetry_decisionrecord_scenario": (404, 404, 404, 403),  # this row holds no decision
 }
 NOT_OURS = {"view_on_site", "app_list"}  # a record's page elsewhere, of which there is none; see LISTS_OF_APPS
 

@@ -1,25 +1,35 @@
 """*Why this model?*: every question has an address, every address an answer or a clear complaint."""
 
+import json
 import re
 from datetime import timedelta
+from html import unescape
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
+from governance import questions
 from governance.changes.settings import store_setting
+from governance.gateway.service import standing_now
 from governance.questions import Question
-from governance.tab.why import PANEL, QuestionForm, address_of
+from governance.tab.addresses import address_of
+from governance.tab.why import PANEL, QuestionForm
 from routing.core.policy import PolicyMode, RoutingPolicy
+from routing.core.transcript import canonical, digest, document, outline
 from routing.core.vocabulary import Operation
 from tests import factories
 from tests.authors import SOMEBODY
 from tests.governance.admin.pages import text_of, words_of
+from tests.governance.tab.test_explained import decided
 from tests.governance.test_decisions import CONFIGURATIONS
 
 HTMX = {"HX-Request": "true"}
@@ -34,6 +44,19 @@ def catalogue(db: None) -> None:
     factories.LanguageModelFactory.create(provider=west, identifier="swift", model_id="cu-9-mini", name="B swift one")
     factories.ConfigurationFactory.create(criteria=True)
     factories.ConfigurationFactory.create(identifier="off-chat", criteria=True, is_active=False)
+
+
+@pytest.fixture
+def measured(catalogue: None) -> None:
+    """What their calls took: the worked figures of the design."""
+    for model_id, adapter_type, took in (("gpt-x-maxi", "openai", 9094.0), ("cu-9-mini", "custom", 4259.0)):
+        factories.CallFactory.create_batch(
+            5,
+            started_at=timezone.now() - timedelta(hours=1),
+            served_model_id=model_id,
+            served_adapter_type=adapter_type,
+            latency_ms=took,
+        )
 
 
 def ask(browser: Client, **question: Any) -> Any:
@@ -84,6 +107,76 @@ def test_a_bad_question_is_answered_with_what_is_wrong(
         assert "Every candidate" not in page
 
 
+# --- Scenarios ------------------------------------------------------------------------------------------------------
+
+
+def explained(path: Path, *, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What ``manage.py explain --json`` prints of a file; it ends the test if an expectation does not hold."""
+    call_command("explain", str(path), "--json")
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"operation": "chat"},
+        {"operation": "chat", "mode": "balanced", "history": "on"},
+        {"operation": "tools", "mode": "economy", "history": "off", "needs": "reasoning"},
+        {"mode": "quality"},
+    ],
+)
+def test_a_saved_answer_is_read_by_explain_and_decided_alike(
+    question: dict[str, str], measured: None, operator: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = text_of(ask(operator, configuration="support-chat", **question))
+    link = re.search(r'href="([^"]*scenario\.json[^"]*)"', page)
+    assert link is not None
+    answer = operator.get(unescape(link[1]))
+    name = f"support-chat-{question.get('operation', 'no-operation')}.json"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    file = tmp_path / name
+    file.write_bytes(answer.content)
+    printed = explained(file, capsys=capsys)
+    form = QuestionForm(QueryDict(urlencode({"configuration": "support-chat", **question})), **in_force())
+    assert form.is_valid()
+    decision = questions.ask(standing_now(), form.question, now=timezone.now()).ruling.decision
+    assert printed == outline(decision)
+
+
+def in_force() -> dict[str, Any]:
+    standing = standing_now()
+    configurations = list(standing.snapshot.configurations.values())
+    return {"configurations": configurations, "policy": standing.settings.routing}
+
+
+def test_a_question_that_cannot_be_asked_cannot_be_saved(catalogue: None, operator: Client) -> None:
+    answer = operator.get(f"{PANEL.url}scenario.json", {"configuration": "nowhere"})
+    assert answer.headers["Location"] == f"{PANEL.url}?configuration=nowhere"
+
+
+def test_a_record_is_saved_from_its_page(operator: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    decision = decided()
+    content = document(decision)
+    record = factories.DecisionRecordFactory.create(digest=digest(canonical(content)), document=content)
+    call = factories.CallFactory.create(decision=record)
+    link = reverse("admin:telemetry_decisionrecord_scenario", args=[record.pk])
+    for page in (
+        reverse("admin:telemetry_call_change", args=[call.pk]),
+        reverse("admin:telemetry_decisionrecord_change", args=[record.pk]),
+    ):
+        assert f'href="{link}"' in text_of(operator.get(page))
+    file = tmp_path / "record.json"
+    file.write_bytes(operator.get(link).content)
+    assert explained(file, capsys=capsys) == outline(decision)
+
+
+def test_a_record_leads_to_the_same_question_of_today(operator: Client) -> None:
+    content = document(decided())
+    record = factories.DecisionRecordFactory.create(digest=digest(canonical(content)), document=content)
+    page = text_of(operator.get(reverse("admin:telemetry_decisionrecord_change", args=[record.pk])))
+    assert f'href="{PANEL.url}?configuration=support-chat&amp;operation=tools"' in page
+
+
 # --- Answers ----------------------------------------------------------------------------------------------------------
 
 
@@ -110,15 +203,7 @@ def test_a_refusal_is_the_callers_own(catalogue: None, operator: Client) -> None
     assert "no model that could serve declares chat, vision, which chat needs" in page
 
 
-def test_a_hypothetical_says_so_and_changes_nothing(catalogue: None, operator: Client) -> None:
-    for model_id, adapter_type, took in (("gpt-x-maxi", "openai", 9094.0), ("cu-9-mini", "custom", 4259.0)):
-        factories.CallFactory.create_batch(
-            5,
-            started_at=timezone.now() - timedelta(hours=1),
-            served_model_id=model_id,
-            served_adapter_type=adapter_type,
-            latency_ms=took,
-        )
+def test_a_hypothetical_says_so_and_changes_nothing(measured: None, operator: Client) -> None:
     question = {"configuration": "support-chat", "operation": "chat"}
     page = words_of(ask(operator, **question, mode="balanced", history="on"))
     assert "As if policy mode balanced and call history on were in force" in page
