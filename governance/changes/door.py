@@ -16,7 +16,7 @@ from django.db.models import Max
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.audit.trail import append
 from governance.changes.descriptions import Document, describe, version_of
-from governance.changes.rules import check_parts, check_record
+from governance.changes.rules import RecordOutOfState, check_parts, check_record
 from governance.models import AccessVersion, Revision, SettingsVersion
 from routing.models import CatalogueVersion, VersionedRecord
 
@@ -66,6 +66,7 @@ def change(
 
     Raises:
         ValidationError: a field is wrong; nothing was saved.
+        RecordOutOfState: the record is retired, and this is not what brings it back.
         RecordMovedOn: the stored record has another version than ``expected``.
     """
     with transaction.atomic():
@@ -73,6 +74,8 @@ def change(
         before = None if record._state.adding else describe(kind, record.pk)
         _compare(before, expected, name)
         if validate:
+            if before is not None and before.get("retired_at") is not None:
+                raise RecordOutOfState(f"{name} is retired; bring it back first.")
             record.full_clean()
             check_record(record)
             check_parts(record, saved=save, removed=remove)

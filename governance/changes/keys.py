@@ -4,12 +4,12 @@ it, and is in no revision."""
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from governance.access.keys import give_secret
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change
+from governance.changes.rules import RecordOutOfState
 from governance.models import AccessKey
 
 _COPIED = ("application", "name", "allowed_configurations", "allowed_models", "may_name_models", "source")
@@ -27,7 +27,7 @@ def save_key(
 ) -> None:
     """Change what a key allows or when it expires."""
     if key.revoked_at is not None:
-        raise ValidationError(f"The key {key.name} is revoked and cannot be changed; issue another.")
+        raise RecordOutOfState(f"The key {key.name} is revoked and cannot be changed; issue another.")
     _change(key, author=author, reason=reason, only=only, expected=expected)
 
 
@@ -40,9 +40,9 @@ def rotate_key(
     """
     now = datetime.now(UTC)
     if key.revoked_at is not None:
-        raise ValidationError(f"The key {key.name} is revoked; issue another.")
+        raise RecordOutOfState(f"The key {key.name} is revoked; issue another.")
     if key.expires_at is not None and key.expires_at <= now:
-        raise ValidationError(f"The key {key.name} has expired, and so would its successor; issue another.")
+        raise RecordOutOfState(f"The key {key.name} has expired, and so would its successor; issue another.")
     successor = AccessKey(**{name: getattr(key, name) for name in _COPIED}, expires_at=key.expires_at)
     with transaction.atomic():
         secret = give_secret(successor)

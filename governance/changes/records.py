@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from django.core.exceptions import ValidationError
 from django.db import models
 
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
+from governance.changes.rules import RecordOutOfState
 from governance.models import Application
 from routing.models import Configuration, EvaluationResult, LanguageModel, NamedRecord, Provider
 
@@ -54,7 +54,7 @@ def save_record(
 def switch(record: NamedRecord, *, on: bool, author: Author, reason: str = "") -> None:
     """Switch a record on or off. Off, it serves no call, from half a second later on."""
     if record.retired_at is not None:
-        raise ValidationError(f"{record.identifier} is retired; bring it back first.")
+        raise RecordOutOfState(f"{record.identifier} is retired; bring it back first.")
     record.is_active = on
     save_record(record, author=author, reason=reason, only=["is_active"], validate=on)
 
@@ -95,9 +95,12 @@ def save_evaluation(
     )
 
 
-def remove_evaluation(result: EvaluationResult, *, author: Author, reason: str = "") -> None:
+def remove_evaluation(
+    result: EvaluationResult, *, author: Author, reason: str = "", expected: str | None = None
+) -> None:
     """Take a result away. No row names a result, so this kind of record can go."""
-    remove(kind=RecordKind.EVALUATION, record=result, name=name_of_evaluation(result), author=author, reason=reason)
+    name = name_of_evaluation(result)
+    remove(kind=RecordKind.EVALUATION, record=result, name=name, author=author, reason=reason, expected=expected)
 
 
 def name_of_evaluation(result: EvaluationResult) -> str:

@@ -31,6 +31,10 @@ LONGEST_KEY = 4000
 """Characters of a provider's key."""
 
 
+class RecordOutOfState(ValidationError):
+    """What is there does not allow the change, whatever was sent: it is retired, revoked or expired."""
+
+
 def check_record(record: models.Model) -> None:
     """Refuse a record whose own columns name what cannot be named.
 

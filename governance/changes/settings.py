@@ -29,7 +29,7 @@ def store_setting(key: str, value: Any, *, author: Author, reason: str = "", exp
             transaction.set_rollback(True)
 
 
-def clear_setting(key: str, *, author: Author, reason: str = "") -> None:
+def clear_setting(key: str, *, author: Author, reason: str = "", expected: str | None = None) -> None:
     """Forget the stored value, so that the declared default is in force.
 
     Raises:
@@ -42,4 +42,12 @@ def clear_setting(key: str, *, author: Author, reason: str = "") -> None:
         if row is None:
             transaction.set_rollback(True)
             return
-        remove(kind=RecordKind.SETTING, record=row, name=key, author=author, reason=reason, action=AuditAction.RESET)
+        remove(
+            kind=RecordKind.SETTING,
+            record=row,
+            name=key,
+            author=author,
+            reason=reason,
+            action=AuditAction.RESET,
+            expected=expected,
+        )

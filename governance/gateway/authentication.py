@@ -13,13 +13,18 @@ def authenticate(headers: Mapping[str, str], *, directory: Directory, now: datet
     Raises:
         RequestProblem: 401. It never repeats any of what was shown.
     """
-    secret = _bearer(headers.get("authorization", "")) or headers.get("x-api-key", "").strip()
+    secret = shown_key(headers)
     if not secret:
         raise RequestProblem(401, "no key was given; send it as “Authorization: Bearer sb-…”", code="missing_api_key")
     caller = directory.recognise(secret, now=now)
     if caller is None:
         raise RequestProblem(401, "this key is unknown, expired or revoked", code="invalid_api_key")
     return caller
+
+
+def shown_key(headers: Mapping[str, str]) -> str:
+    """The secret that a request shows; empty if it shows none."""
+    return _bearer(headers.get("authorization", "")) or headers.get("x-api-key", "").strip()
 
 
 def _bearer(header: str) -> str:

@@ -13,16 +13,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "governance.project.settings.installation")
 
-pages = cast("ASGIApp", get_asgi_application())
+_pages = cast("ASGIApp", get_asgi_application())
 
 # Behind the line above, which makes the records importable.
 from governance.gateway.handler import GatewayHandler  # noqa: E402
 from governance.gateway.service import close_service, open_service  # noqa: E402
+from governance.project.http.bodies import BoundedBodies  # noqa: E402
 from governance.project.http.connections import close_connections_with_the_page  # noqa: E402
 from governance.project.http.correlation import HEADER, correlated  # noqa: E402
 from governance.project.http.static_files import static_application  # noqa: E402
 
 gateway = cast("ASGIApp", GatewayHandler())
+pages = BoundedBodies(_pages)
 static_files = static_application()
 close_connections_with_the_page()
 

@@ -20,6 +20,10 @@ PINNED_BY = "SIGNALBOX_SETTINGS"
 """The environment variable that pins settings."""
 
 
+class SettingPinned(ValidationError):
+    """The environment pins the setting, so that nothing is stored for it."""
+
+
 class Source(StrEnum):
     """Where a value in force comes from."""
 
@@ -81,12 +85,13 @@ def check_changeable(key: str) -> None:
     """Refuse what cannot be changed here.
 
     Raises:
-        ValidationError: there is no such setting, or the environment pins it.
+        ValidationError: there is no such setting.
+        SettingPinned: the environment pins it.
     """
     if key not in REGISTRY:
         raise ValidationError({"key": f"There is no setting {key}. Choose one of {', '.join(REGISTRY)}."})
     if key in pinned_settings():
-        raise ValidationError(
+        raise SettingPinned(
             {"key": f"{key} is pinned by the environment variable {PINNED_BY}; it is changed there, and by a restart."}
         )
 

@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from governance.project import asgi
 from governance.project.asgi import application
+from governance.project.http.bodies import BoundedBodies
 from tests.project.processes import installation_environment, run_python, running_web_process
 from tests.servers.postgres import PostgresServer
 
@@ -119,3 +120,44 @@ async def test_pages_leave_no_connection_open(postgres_server: PostgresServer, t
                 answers = await asyncio.gather(*(client.get("/admin/", headers=session) for _ in range(40)))
             assert {answer.status_code for answer in answers} == {302}
             assert count_connections(url=url) < before + 5
+
+
+# --- Bodies ---------------------------------------------------------------------------------------------------------
+
+
+async def pieces(number: int, *, size: int = 64 * 1024, pause: float = 0.0) -> AsyncIterator[bytes]:
+    for _ in range(number):
+        await asyncio.sleep(pause)
+        yield b"x" * size
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/api/v1/session", "/nothing"])
+async def test_a_body_is_bounded_before_anybody_keeps_it(
+    web: httpx.AsyncClient, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("governance.project.http.bodies._limit", lambda: 128 * 1024)
+    declared = await web.post(path, content=b"x" * (128 * 1024 + 1))
+    undeclared = await web.post(path, content=pieces(3), headers={"x-request-id": "mine"})
+    for answer in (declared, undeclared):
+        assert (answer.status_code, answer.json()["type"]) == (413, "body_too_large")
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert undeclared.json()["request_id"] == undeclared.headers["x-request-id"] == "mine"
+
+
+@pytest.mark.parametrize("path", ["/admin/login/", "/api/v1/session"])
+async def test_a_body_that_takes_too_long_is_not_waited_for(web: httpx.AsyncClient, path: str) -> None:
+    transport = httpx.ASGITransport(app=BoundedBodies(application, seconds=0.05))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.post(path, content=pieces(3, size=1, pause=0.04))
+    assert (answer.status_code, answer.json()["type"]) == (408, "body_timeout")
+
+
+async def test_a_body_in_pieces_is_read_although_it_has_no_length(web: httpx.AsyncClient) -> None:
+    async def document() -> AsyncIterator[bytes]:
+        yield b'{"username": "olivia",'
+        yield b' "no_such_field": 1}'
+
+    answer = await web.post("/api/v1/session", content=document(), headers={"content-type": "application/json"})
+    assert "content-length" not in answer.request.headers
+    assert answer.status_code == 400
+    assert {each["field"] for each in answer.json()["errors"]} == {"password", "no_such_field"}

@@ -10,6 +10,8 @@ from pathlib import Path
 from governance.project.settings import environment as env
 from governance.project.settings.admin_theme import UNFOLD as UNFOLD
 from governance.project.settings.pins import check_pins
+from governance.project.settings.rest import REST_FRAMEWORK as REST_FRAMEWORK
+from governance.project.settings.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parents[3]
 DATA_DIR = env.envpath("SIGNALBOX_DATA_DIR", default=BASE_DIR / "data")
@@ -78,6 +80,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "csp",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",  # the files of the page that shows the API's description
     "routing",
     "telemetry",
     "budgets",

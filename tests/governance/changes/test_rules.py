@@ -13,7 +13,8 @@ from governance.changes.descriptions import describe, version_of
 from governance.changes.door import RecordMovedOn
 from governance.changes.keys import issue_key, save_key
 from governance.changes.providers import save_provider
-from governance.changes.records import save_evaluation, save_record
+from governance.changes.records import bring_back, save_evaluation, save_record
+from governance.changes.rules import RecordOutOfState
 from governance.changes.settings import store_setting
 from governance.models import AccessKey, Application, AuditEvent, SettingValue
 from routing.core.vocabulary import Selection
@@ -56,14 +57,15 @@ def test_a_provider_is_of_a_kind_there_is_and_has_an_address() -> None:
 
 
 def test_what_is_stored_already_is_no_mistake_of_this_change() -> None:
-    provider = ProviderFactory.create(adapter_type="of_old_times", **GONE)
-    model = LanguageModelFactory.create(provider=provider, retired_at=None)
+    provider = ProviderFactory.create(adapter_type="of_old_times")
+    model = LanguageModelFactory.create(provider=ProviderFactory.create(**GONE))
     configuration = ConfigurationFactory.create(
-        selection=Selection.LISTED.value, adapter_types=["of_old_times"], models=[model], fixed_model=model
+        selection=Selection.LISTED.value,
+        adapter_types=["of_old_times"],
+        fixed_model=LanguageModelFactory.create(**GONE),
+        models=[LanguageModelFactory.create(**GONE)],
     )
     FallbackLinkFactory.create(configuration=configuration, fallback=ConfigurationFactory.create(**GONE))
-    model.retired_at = timezone.now()
-    model.save()
     key, _ = AccessKeyFactory.create(
         application=ApplicationFactory.create(**GONE), allowed_models=["gone"], allowed_configurations=["gone"]
     )
@@ -74,6 +76,17 @@ def test_what_is_stored_already_is_no_mistake_of_this_change() -> None:
     key.name = "Another name"
     save_key(key, author=SOMEBODY, only=["name"])
     assert AuditEvent.objects.count() == 4
+
+
+def test_a_retired_record_is_not_changed_until_it_is_brought_back() -> None:
+    application = ApplicationFactory.create(**GONE)
+    application.name = "Another name"
+    with pytest.raises(RecordOutOfState, match="helpdesk is retired; bring it back first"):
+        save(application)
+    bring_back(Application.objects.get(), author=SOMEBODY)
+    application.retired_at = None
+    save(application)
+    assert Application.objects.get().name == "Another name"
 
 
 def test_what_is_retired_is_not_named_anew() -> None:

@@ -1,0 +1,91 @@
+"""The addresses of the API. Identifiers stand in them as they are spelled; what is spelled otherwise is no address."""
+
+from collections.abc import Sequence
+
+from django.urls import URLPattern, include, path, re_path, register_converter
+
+from governance.api import schema
+from governance.api.applications import ApplicationKind, KeyKind, RevokeKeyView, RotateKeyView
+from governance.api.audit import AuditEntryView, AuditView, VerificationView
+from governance.api.configurations import ConfigurationKind
+from governance.api.evaluations import EvaluationKind, EvaluationView
+from governance.api.language_models import LanguageModelKind, PricesView
+from governance.api.providers import ProviderKeyView, ProviderKind
+from governance.api.records import Kind, RecordsView, RecordView, RestoreView, RetireView
+from governance.api.session import MeView, SessionView
+from governance.api.settings import SettingsView, SettingView
+from governance.api.views import nothing_here
+
+
+class Identifier:
+    """An identifier of a record."""
+
+    regex = "[a-z0-9][a-z0-9_-]{0,99}"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+class SettingName(Identifier):
+    """The name of a setting."""
+
+    regex = "[A-Za-z.]{1,100}"
+
+
+class Number:
+    """A whole number that a column of 64 bits holds."""
+
+    regex = "[0-9]{1,18}"
+
+    def to_python(self, value: str) -> int:
+        return int(value)
+
+    def to_url(self, value: int) -> str:
+        return str(value)
+
+
+register_converter(Identifier, "identifier")
+register_converter(SettingName, "setting")
+register_converter(Number, "number")
+
+
+def _named(words: str, kind: Kind) -> Sequence[URLPattern]:
+    """The addresses of records that are retired and brought back."""
+    return [
+        path(words, RecordsView.as_view(kind=kind)),
+        path(f"{words}/<identifier:name>", RecordView.as_view(kind=kind)),
+        path(f"{words}/<identifier:name>/retire", RetireView.as_view(kind=kind)),
+        path(f"{words}/<identifier:name>/restore", RestoreView.as_view(kind=kind)),
+    ]
+
+
+_PROVIDERS, _MODELS, _KEYS, _EVALUATIONS = ProviderKind(), LanguageModelKind(), KeyKind(), EvaluationKind()
+
+addresses = [
+    path("openapi.json", schema.openapi, name="api-openapi"),
+    path("docs", schema.reader, name="api-docs"),
+    path("me", MeView.as_view()),
+    path("session", SessionView.as_view()),
+    *_named("providers", _PROVIDERS),
+    path("providers/<identifier:name>/key", ProviderKeyView.as_view(kind=_PROVIDERS)),
+    *_named("models", _MODELS),
+    path("models/<identifier:name>/prices", PricesView.as_view(kind=_MODELS)),
+    *_named("configurations", ConfigurationKind()),
+    path("evaluations", RecordsView.as_view(kind=_EVALUATIONS)),
+    path("evaluations/<number:name>", EvaluationView.as_view(kind=_EVALUATIONS)),
+    *_named("applications", ApplicationKind()),
+    path("keys", RecordsView.as_view(kind=_KEYS)),
+    path("keys/<uuid:name>", RecordView.as_view(kind=_KEYS)),
+    path("keys/<uuid:name>/rotate", RotateKeyView.as_view(kind=_KEYS)),
+    path("keys/<uuid:name>/revoke", RevokeKeyView.as_view(kind=_KEYS)),
+    path("settings", SettingsView.as_view()),
+    path("settings/<setting:name>", SettingView.as_view()),
+    path("audit", AuditView.as_view()),
+    path("audit/verification", VerificationView.as_view()),
+    path("audit/<number:name>", AuditEntryView.as_view()),
+]
+
+urlpatterns = [path("v1/", include(addresses)), re_path(r"^.*$", nothing_here)]
