@@ -24,6 +24,12 @@ logger = logging.getLogger(__name__)
 REQUEST_ID_HEADER = "x-client-request-id"
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
 CANCELLED = Failure(FailureKind.CANCELLED, "the caller hung up")
+SLOW_READER = Failure(
+    FailureKind.CANCELLED,
+    "the answer was read too slowly: for most of the time that an answer may take, the provider was not let go on",
+    code="slow_reader",
+)
+_BY_WAITING = (FailureKind.TIMEOUT, FailureKind.TRANSIENT)  # how a provider fails that was kept from going on
 
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
@@ -52,7 +58,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
                 transport=context.services.transport,
                 max_output=step.model.max_output,
             )
-            return _Metered(context, attempt, stream)
+            return _Metered(context, attempt, stream, patience=endpoint.timeouts.total / 2)
         reply = await adapter.call(
             endpoint=endpoint,
             model_id=step.model.model_id,
@@ -89,19 +95,28 @@ def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:
 
 
 class _Metered:
-    """A provider's stream whose usage, cost and end are noted as they pass."""
+    """A provider's stream whose usage, cost and end are noted as they pass.
 
-    __slots__ = ("_attempt", "_context", "_stream")
+    Nothing is read of it while the caller has not taken what was read before. Where that has cost more than
+    ``patience`` seconds in all, a stream that then takes too long, or breaks, is the caller's doing.
+    """
 
-    def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream) -> None:
+    __slots__ = ("_attempt", "_context", "_handed_over", "_idle", "_patience", "_stream")
+
+    def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream, *, patience: float) -> None:
         self._context = context
         self._attempt = attempt
         self._stream = stream
+        self._patience = patience
+        self._idle = 0.0
+        self._handed_over: float | None = None
 
     def __aiter__(self) -> AsyncIterator[Frame]:
         return self
 
     async def __anext__(self) -> Frame:
+        if self._handed_over is not None:
+            self._idle += time.monotonic() - self._handed_over
         try:
             frame = await self._stream.__anext__()
             if frame.events:
@@ -110,6 +125,9 @@ class _Metered:
             self._attempt.end(self._context.notes.failure)
             raise
         except CallFailed as failed:
+            if self._idle > self._patience and failed.failure.kind in _BY_WAITING:
+                self._attempt.end(SLOW_READER)
+                raise CallFailed(SLOW_READER) from failed
             self._attempt.end(failed.failure)
             raise
         except asyncio.CancelledError:
@@ -118,6 +136,7 @@ class _Metered:
         except Exception as error:
             self._attempt.end(internal_failure(error))
             raise
+        self._handed_over = time.monotonic()
         return frame
 
     async def aclose(self) -> None:

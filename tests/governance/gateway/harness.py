@@ -90,7 +90,13 @@ class Conversation:
     """One request under way, and what has been answered so far."""
 
     def __init__(
-        self, gateway: "Gateway", scope: dict[str, Any], pieces: Sequence[bytes], *, is_complete: bool
+        self,
+        gateway: "Gateway",
+        scope: dict[str, Any],
+        pieces: Sequence[bytes],
+        *,
+        is_complete: bool,
+        rests: Sequence[float] = (),
     ) -> None:
         self._loop = gateway.threads.loop
         self._scope = scope
@@ -99,6 +105,7 @@ class Conversation:
             {"type": "http.request", "body": piece, "more_body": at < last or not is_complete}
             for at, piece in enumerate(pieces)
         ]
+        self._rests = [*rests]
         self._over = asyncio.Event()
         self.has_left = False
         self.sent: list[dict[str, Any]] = []
@@ -117,6 +124,8 @@ class Conversation:
         if self.has_left:
             return
         self.sent.append(message)
+        if message["type"] == "http.response.body" and self._rests:
+            await asyncio.sleep(self._rests.pop(0))
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._over.set()
 
@@ -190,8 +199,12 @@ class Gateway:
         key: str | None = None,
         headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]] = (),
         is_complete: bool = True,
+        rests: Sequence[float] = (),
     ) -> Conversation:
-        """Send a request and return at once. The key is the gateway's own unless another, or none (""), is given."""
+        """Send a request and return at once. The key is the gateway's own unless another, or none (""), is given.
+
+        ``rests`` are the seconds that the caller reads no further, after each of the first pieces of the answer.
+        """
         secret = self.secret if key is None else key
         overheard.hear(body if isinstance(body, bytes) else b"".join(body), secret)
         fields: list[tuple[bytes, bytes]] = [(b"host", b"localhost"), (b"content-type", b"application/json")]
@@ -215,7 +228,8 @@ class Gateway:
             "client": ("127.0.0.1", 40000),
             "server": ("127.0.0.1", 8000),
         }
-        return Conversation(self, scope, [body] if isinstance(body, bytes) else body, is_complete=is_complete)
+        pieces = [body] if isinstance(body, bytes) else body
+        return Conversation(self, scope, pieces, is_complete=is_complete, rests=rests)
 
     def request(self, body: bytes | Sequence[bytes] = b"", **settings: Any) -> Reply:
         """Send a request and wait for the whole answer."""

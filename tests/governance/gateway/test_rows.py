@@ -5,6 +5,7 @@ model id ``gpt-x-mini``, configuration ``support-chat``.
 """
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import orjson
 import pytest
@@ -23,7 +24,7 @@ from tests.factories import ConfigurationFactory, LanguageModelFactory, PriceFac
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
 from tests.governance.gateway.upstream import DONE, ROLE, STOP, answers, chunk_of, completion, fails, streams
-from tests.servers.fake_provider import Pause, Reset, Stall, events, whole
+from tests.servers.fake_provider import Pause, Reset, Script, Stall, events, whole
 
 
 def only(world: World) -> Call:
@@ -434,6 +435,66 @@ def test_hanging_up_while_sending_the_body(world: World) -> None:
     assert conversation.sent == []
     world.gateway.flush()
     assert not Call.objects.exists()
+
+
+# --- Callers that read slowly ---------------------------------------------------------------------------------------
+
+
+ENDINGS: dict[str, Script] = {
+    "a stream that goes on for too long": streams("Left ", end=[Stall()]),
+    "a provider that has had enough": streams("Left ", end=[Pause(0.45), Reset()]),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_caller_that_does_not_read_on_is_not_the_providers_failure(world: World, ending: str) -> None:
+    """It sat idle for more than half of what an answer may take, since nobody took what it had sent."""
+    impatient(world, total="0.6")
+    world.script(ENDINGS[ending])
+    reply = world.gateway.request(question(stream=True), rests=[0.5])
+    error = orjson.loads(reply.frames[-1])["error"]
+    assert (error["type"], error["code"]) == ("cancelled", "slow_reader")
+    call = only(world)
+    assert (call.success, call.failure_kind, call.error_class) == (False, "cancelled", "slow_reader")
+    assert (call.first_failure_kind, call.served_provider) == ("cancelled", "prod-east")
+    assert "fast" not in world.gateway.service._streaks.counts
+    assert not read_health(now=datetime.now(UTC))
+
+
+def test_what_caller_and_provider_share_in_is_the_providers(world: World) -> None:
+    """As long as the caller has not taken more than half of the time. The rests count together."""
+    impatient(world, total="0.8")
+    world.script(streams("One ", "two ", end=[Stall()]))
+    reply = world.gateway.request(question(stream=True), rests=[0.1, 0.1])
+    assert orjson.loads(reply.frames[-1])["error"]["code"] == "total_timeout"
+    assert world.call().first_failure_kind == "timeout"
+    assert world.gateway.service._streaks.counts == {"fast": 1}
+    reply = world.gateway.request(question(stream=True), rests=[0.25, 0.25])
+    assert orjson.loads(reply.frames[-1])["error"]["code"] == "slow_reader"
+    assert world.gateway.service._streaks.counts == {"fast": 1}
+
+
+def test_a_slow_caller_that_gets_everything_has_had_its_answer(world: World) -> None:
+    impatient(world, total="0.6")
+    world.script(streams("Left ", "on Monday."))
+    reply = world.gateway.request(question(stream=True), rests=[0.5, 0.3])
+    assert reply.frames[-1] == DONE
+    assert only(world).success
+
+
+def test_a_slow_reader_does_not_hide_what_the_provider_said(world: World) -> None:
+    impatient(world, total="0.6")
+    world.script(streams("Left ", end=[*events(b"{")[1:]]))
+    reply = world.gateway.request(question(stream=True), rests=[0.5])
+    assert orjson.loads(reply.frames[-1])["error"]["type"] == "unreadable"
+
+
+def impatient(world: World, *, total: str) -> None:
+    """Let the first provider have so many seconds for a whole answer."""
+    provider = world.models[0].provider
+    provider.total_timeout = Decimal(total)
+    provider.save()
+    world.gateway.refresh()
 
 
 # --- What is no call ------------------------------------------------------------------------------------------------
