@@ -15,18 +15,10 @@ from pytest_django import DjangoDbBlocker
 
 from governance.changes.settings import store_setting
 from governance.settings_store.registry import MAX_BODY_BYTES
-from routing.core.vocabulary import Reach
 from telemetry.models import Call
 from tests.authors import SOMEBODY
 from tests.environment import TestDatabase, chosen_database
-from tests.factories import (
-    ApplicationFactory,
-    ConfigurationFactory,
-    LanguageModelFactory,
-    PriceFactory,
-    ProviderFactory,
-)
-from tests.keys import issue_key
+from tests.servers.records import furnish
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web, wait_until
 
@@ -95,23 +87,6 @@ def server(
             store_setting(MAX_BODY_BYTES.key, LARGEST, author=SOMEBODY)
         web.start()
         yield web, secret
-
-
-def furnish(simulator: SimulatorServer) -> str:
-    """Two routes, ``prod-east/fast`` and ``prod-west/wise``, for ``support-chat``; gives a key's secret."""
-    models = []
-    for provider, model in (("prod-east", "fast"), ("prod-west", "wise")):
-        row = ProviderFactory(
-            identifier=provider,
-            adapter_type="custom",
-            base_url=simulator.base_url(provider),
-            reach=Reach.SELF_HOSTED.value,
-        )
-        models.append(LanguageModelFactory(identifier=model, provider=row, capabilities=[]))
-        PriceFactory(model=models[-1])
-    ConfigurationFactory(listed=True, models=models)
-    _, secret = issue_key(application=ApplicationFactory(), name="Ticket robot")
-    return secret
 
 
 @pytest.fixture
