@@ -1,7 +1,8 @@
 """Configurations: the names applications ask for, and how each arrives at a model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib import admin
@@ -23,8 +24,15 @@ from governance.tab.explained import ExplanationPage, page_of
 from routing.core.plan import Plan
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import LABELS, ListedOrder, Operation, Selection
-from routing.models import Configuration, FallbackLink, ListedModel
+from routing.models import SELECTIONS, Configuration, FallbackLink, ListedModel
 from routing.providers.registry import ADAPTER_TYPES
+
+CRITERIA = (
+    "policy_mode", "capabilities", "adapter_types", "min_context_length", "max_input_rate", "prefer_lowest_cost",
+)  # fmt: skip
+
+READ_BY: Mapping[Selection, str] = MappingProxyType({each: f"sb-of-{each.value}" for each in SELECTIONS})
+"""The class of what only one selection reads; the stylesheet shows what belongs to the one that is chosen."""
 
 
 class ConfigurationForm(RecordForm):
@@ -38,6 +46,10 @@ class ConfigurationForm(RecordForm):
         super().__init__(*args, **kwargs)
         if "fixed_model" in self.fields:
             offer_in_service(self.fields["fixed_model"], current=self.instance.fixed_model_id)
+        for field in self.fields.values():
+            meant_for, colon, words = str(field.help_text).partition(": ")
+            if colon and meant_for.startswith("For "):  # its fieldset says so
+                field.help_text = f"{words[:1].upper()}{words[1:]}"
         if "adapter_types" in self.fields:
             known = [(kind.name, f"{kind.label} ({kind.name})") for kind in ADAPTER_TYPES.values()]
             stored = [(each, f"{each} (unknown)") for each in self.instance.adapter_types if each not in ADAPTER_TYPES]
@@ -118,7 +130,8 @@ class ListedModelInline(PlacesInline):
     extra = 2
     ordering_field = "position"
     verbose_name = "listed model"
-    verbose_name_plural = "listed models (for a listed selection; lower positions first)"
+    verbose_name_plural = "listed models (lower positions first)"
+    classes = (READ_BY[Selection.LISTED],)
 
 
 class FallbackInline(PlacesInline):
@@ -154,6 +167,11 @@ def resolve(identifier: str) -> Resolution:
     return Resolution(problem, page_of(answer.explanation), answer.plan)
 
 
+def _of_another(configuration: Configuration, classes: Sequence[str]) -> bool:
+    """Whether only another selection than the configuration's reads something."""
+    return any(READ_BY[each] in classes for each in SELECTIONS if each != configuration.selection)
+
+
 @admin.register(Configuration)
 class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
     """Configurations."""
@@ -167,20 +185,14 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
     fieldsets = (
         (None, {"fields": ("name", "identifier", "description", "is_active")}),
         ("How it arrives at a model", {"fields": ("selection", "plan_limit")}),
-        ("Fixed: the one model", {"fields": ("fixed_model",)}),
-        ("Listed: which of the models below goes first", {"fields": ("listed_order",)}),
+        ("The one model", {"fields": ("fixed_model",), "classes": (READ_BY[Selection.FIXED],)}),
         (
-            "Criteria: what every candidate must meet, and what ranks them",
-            {
-                "fields": (
-                    "policy_mode",
-                    "capabilities",
-                    "adapter_types",
-                    "min_context_length",
-                    "max_input_rate",
-                    "prefer_lowest_cost",
-                )
-            },
+            "Which of the listed models goes first",
+            {"fields": ("listed_order",), "classes": (READ_BY[Selection.LISTED],)},
+        ),
+        (
+            "What every candidate must meet, and what ranks them",
+            {"fields": CRITERIA, "classes": (READ_BY[Selection.CRITERIA],)},
         ),
     )
 
@@ -195,6 +207,19 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
             )
         )
 
+    def get_fieldsets(self, request: HttpRequest, obj: Configuration | None = None) -> Any:
+        """To look at, only what the selection reads."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        return [each for each in fieldsets if not _of_another(obj, each[1].get("classes", ()))]
+
+    def get_inlines(self, request: HttpRequest, obj: Configuration | None) -> Any:
+        inlines = super().get_inlines(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return inlines
+        return [each for each in inlines if not _of_another(obj, each.classes or ())]
+
     def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "capabilities":
             return words_field(db_field, capability_choices())
@@ -203,7 +228,7 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
         if db_field.name == "max_input_rate":
             return rate_field(
                 db_field,
-                help_text="For criteria: the most that a million prompt tokens may cost, such as 2.50, in the "
+                help_text="The most that a million prompt tokens may cost, such as 2.50, in the "
                 "currency of routing. Unpriced models pass. Empty or 0 for no limit.",
             )
         return super().formfield_for_dbfield(db_field, request, **kwargs)

@@ -33,6 +33,9 @@ from routing.models import NamedRecord
 
 _HISTORY_PAGE = 25
 
+LAST = "sb-last"
+"""The class of a fieldset that comes after what belongs to the record."""
+
 NOT_NEEDED = "None of the chosen records needed that; nothing was changed."
 
 
@@ -129,6 +132,7 @@ class RecordAdmin(ModelAdmin):
     """
 
     form = RecordForm
+    change_form_template = "admin/signalbox/record.html"
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     kind: ClassVar[RecordKind]
@@ -185,7 +189,8 @@ class RecordAdmin(ModelAdmin):
             title, options = fieldsets[0]
             fieldsets[0] = (title, {**options, "fields": [name for name in options["fields"] if name != "reason"]})
         may_write = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
-        return [*fieldsets, ("Why", {"fields": ("reason",)})] if may_write else fieldsets
+        why = ("Why", {"fields": ("reason",), "classes": (LAST,)})
+        return [*fieldsets, why] if may_write else fieldsets
 
     def nothing_there(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Back to the index, which says that there is no such record."""
@@ -281,7 +286,7 @@ class NamedRecordAdmin(RecordAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         fieldsets: list[Any] = list(super().get_fieldsets(request, obj))
         if obj is not None:
-            stamps = {"fields": (("created_at", "updated_at", "retired_at", "source"),), "classes": ("collapse",)}
+            stamps = {"fields": (("created_at", "updated_at", "retired_at", "source"),), "classes": ("collapse", LAST)}
             fieldsets.append(("Record", stamps))
         return fieldsets
 

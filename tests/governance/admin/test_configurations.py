@@ -235,3 +235,19 @@ def test_a_looker_on_sees_what_it_would_resolve_to(auditor: Client) -> None:
     page = text_of(auditor.get(page_of(configuration)))
     assert "<li><strong>prod-east/fast</strong>" in page
     assert "/try/" not in page
+
+
+# --- What a selection reads -----------------------------------------------------------------------------------------
+
+
+def test_an_auditor_sees_what_the_selection_reads(auditor: Client) -> None:
+    titles = {
+        "fixed": "The one model",
+        "listed": "Which of the listed models goes first",
+        "criteria": "What every candidate must meet, and what ranks them",
+    }
+    for selection, kind in (("fixed", "fixed"), ("listed", "listed"), ("criteria", "criteria")):
+        configuration = ConfigurationFactory.create(**{kind: True})
+        page = text_of(auditor.get(reverse("admin:routing_configuration_change", args=[configuration.pk])))
+        assert [each for each, title in titles.items() if title in page] == [selection]
+        assert ("listed_models-heading" in page) is (selection == "listed")
