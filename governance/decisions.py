@@ -7,7 +7,7 @@ explains one ask :func:`rule` over a standing.
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 
@@ -84,6 +84,21 @@ class Standing:
             fresh_until=min(coming, default=None),
             context_lengths=tuple(sorted(lengths)),
         )
+
+
+def under(standing: Standing, settings: EffectiveSettings, *, now: datetime) -> Standing:
+    """What would be in force under other settings: the same catalogue, and the figures that there would be.
+
+    Figures are read anew, by the rules of a poll, where the settings say which there are: telemetry switched on or
+    off, money compared in another currency.
+    """
+    policy, other = standing.settings.routing, settings.routing
+    figures = standing.figures
+    if (policy.telemetry, policy.currency) != (other.telemetry, other.currency):
+        measured = _Measured()
+        measured.refresh(settings, now=now)
+        figures = measured.figures_of(standing.snapshot, streaks=standing.streaks)
+    return replace(standing, settings=settings, figures=figures, remembered={})
 
 
 def rule(
@@ -196,13 +211,7 @@ class StandingPoll:
         self._standing = standing = Standing.of(
             settings=settings,
             snapshot=snapshot,
-            figures=figures_of(
-                snapshot.catalogue,
-                quality=snapshot.quality,
-                health=self._measured.health,
-                history=self._measured.history,
-                failures_in_a_row=self._streaks.counts,
-            ),
+            figures=self._measured.figures_of(snapshot, streaks=self._streaks),
             streaks=self._streaks,
             now=now,
         )
@@ -234,6 +243,16 @@ class _Measured:
             self._health_read, read = now, True
             self.health = self._read_health(now) if policy.telemetry else {}
         return read
+
+    def figures_of(self, snapshot: CatalogueSnapshot, *, streaks: FailureStreaks) -> Figures:
+        """What was read, by model."""
+        return figures_of(
+            snapshot.catalogue,
+            quality=snapshot.quality,
+            health=self.health,
+            history=self.history,
+            failures_in_a_row=streaks.counts,
+        )
 
     def _read_history(self, now: datetime) -> Mapping[HistoryKey, HistoryFigure] | None:
         try:

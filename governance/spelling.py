@@ -1,12 +1,18 @@
-"""How pages spell what is not text: money, rates, capabilities, and what is not there. Exact, never rounded."""
+"""How pages spell what is not text: money, rates, times, shares, capabilities, and what is not there.
+
+Prices and single costs are exact, never rounded. Sums, means, times and shares are as one reads them at a glance.
+"""
 
 from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Decimal
 
-from routing.core.money import format_nanos
+from routing.core.money import NANOS, Money, format_nanos
 from routing.core.vocabulary import LABELS, Capability
 
 ABSENT = "—"
 """What pages show where there is no figure."""
+
+_CENT = Decimal("0.01")
 
 
 def spell_rate(nanos: int) -> str:
@@ -24,3 +30,25 @@ def capability_words(stored: Iterable[str]) -> str:
     """Stored capabilities in words; one that this version does not know as it is."""
     labels = {each.value: LABELS[each] for each in Capability}
     return ", ".join(labels.get(each, each) for each in stored)
+
+
+def spell_sum(money: Money) -> str:
+    """A sum as one reads it at a glance: to the cent, and below a cent to two digits that count."""
+    amount = Decimal(money.nanos) / NANOS
+    if amount and abs(amount) < _CENT:
+        shown = f"{amount:.2g}" if abs(amount) >= Decimal("0.0001") else "below 0.0001"
+    else:
+        shown = f"{amount.quantize(_CENT, ROUND_HALF_UP):,}"
+    return f"{shown} {money.currency}"
+
+
+def spell_share(share: float | None) -> str:
+    """A share in percent; never 0.0 for something that is not nothing."""
+    if share is None:
+        return ABSENT
+    return "below 0.1 %" if 0 < share < 0.001 else f"{share * 100:.1f} %"
+
+
+def spell_milliseconds(milliseconds: float) -> str:
+    """A time in the unit that suits it."""
+    return f"{milliseconds / 1000:,.1f} s" if milliseconds >= 10_000 else f"{milliseconds:,.0f} ms"

@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
+from governance.access.authors import author_of
 from governance.admin.fields import ReasonField, WordsField
 from governance.admin.generic import SelectWidget, SwitchWidget, TabularInline
 from governance.admin.records import (
@@ -25,7 +26,6 @@ from governance.admin.records import (
     RecordAdmin,
     RecordForm,
     RecordTool,
-    author_of,
     offer_in_service,
 )
 from governance.audit.actions import RecordKind

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from governance.admin.records import Filled, RecordAdmin, author_of
+from governance.access.authors import author_of
+from governance.admin.records import Filled, RecordAdmin
 from governance.audit.actions import RecordKind
 from governance.changes.records import name_of_evaluation, remove_evaluation, save_evaluation
 from governance.models import AuditEvent

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from django.db.models import Q
@@ -19,7 +18,7 @@ from django.utils import timezone
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import TELEMETRY
 from governance.settings_store.sources import settings_in_force
-from governance.spelling import ABSENT
+from governance.spelling import ABSENT, spell_milliseconds, spell_share, spell_sum
 from routing.core.money import NANOS, Money
 from routing.models import Configuration, LanguageModel, Provider
 from telemetry.models import UsageDay
@@ -31,7 +30,6 @@ MARK = "demo"
 """The source of rows that a demo made."""
 
 _BAR_COLOUR, _TICK_COLOUR = "#2a86c5", "#737d8c"  # each legible on the theme's light and dark ground
-_CENT = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,28 +143,6 @@ def read_overview(request: HttpRequest, *, period: Period, now: datetime) -> Ove
 
 
 # --- Figures --------------------------------------------------------------------------------------------------------
-
-
-def spell_sum(money: Money) -> str:
-    """A sum as one reads it at a glance: to the cent, and below a cent to two digits that count."""
-    amount = Decimal(money.nanos) / NANOS
-    if amount and abs(amount) < _CENT:
-        shown = f"{amount:.2g}" if abs(amount) >= Decimal("0.0001") else "below 0.0001"
-    else:
-        shown = f"{amount.quantize(_CENT, ROUND_HALF_UP):,}"
-    return f"{shown} {money.currency}"
-
-
-def spell_share(share: float | None) -> str:
-    """A share in percent; never 0.0 for something that is not nothing."""
-    if share is None:
-        return ABSENT
-    return "below 0.1 %" if 0 < share < 0.001 else f"{share * 100:.1f} %"
-
-
-def spell_milliseconds(milliseconds: float) -> str:
-    """A time in the unit that suits it."""
-    return f"{milliseconds / 1000:,.1f} s" if milliseconds >= 10_000 else f"{milliseconds:,.0f} ms"
 
 
 def tiles(readout: UsageReadout) -> tuple[Tile, ...]:

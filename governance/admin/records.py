@@ -19,11 +19,12 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
+from governance.access.authors import author_of
 from governance.admin.cells import two_lines
 from governance.admin.differences import entry_row
 from governance.admin.fields import ReasonField
 from governance.admin.generic import ModelAdmin, ModelForm, Paginator
-from governance.audit.actions import Author, Channel, RecordKind
+from governance.audit.actions import Author, RecordKind
 from governance.changes.descriptions import Document, describe
 from governance.changes.records import bring_back, retire, save_record, switch
 from governance.changes.restoration import differs
@@ -79,16 +80,6 @@ class RecordForm(ModelForm):
             for field, words in refused.message_dict.items():
                 if field not in self.errors:
                     self.add_error(field if field in self.fields else None, words)
-
-
-def author_of(request: HttpRequest) -> Author:
-    """Who sends a request to the admin, and from where."""
-    return Author(
-        name=request.user.get_username(),
-        channel=Channel.ADMIN,
-        address=request.META.get("REMOTE_ADDR", "") or "",
-        correlation=request.META.get("signalbox.correlation", ""),
-    )
 
 
 def is_restorable(event: AuditEvent, current: Document | None) -> bool:

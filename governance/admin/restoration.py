@@ -12,9 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from governance.access.authors import author_of
 from governance.admin.differences import difference, differences
 from governance.admin.fields import ReasonField
-from governance.admin.records import author_of
 from governance.audit.actions import RecordKind
 from governance.changes.door import RecordMovedOn
 from governance.changes.restoration import MODELS, Restoration, find_record, preview, restore

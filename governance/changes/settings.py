@@ -5,9 +5,15 @@ from typing import Any
 from django.db import transaction
 
 from governance.audit.actions import AuditAction, Author, RecordKind
+from governance.changes.descriptions import describe, version_of
 from governance.changes.door import change, remove
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.sources import check_changeable, check_storable
+
+
+def stored_version(key: str) -> str:
+    """The version of what is stored under a key, if anything is: what a change can be tied to."""
+    return version_of(describe(RecordKind.SETTING, key))
 
 
 def store_setting(key: str, value: Any, *, author: Author, reason: str = "", expected: str | None = None) -> None:
@@ -34,6 +40,7 @@ def clear_setting(key: str, *, author: Author, reason: str = "", expected: str |
 
     Raises:
         ValidationError: there is no such setting, or the environment pins it.
+        RecordMovedOn: the stored value has another version than ``expected``.
     """
     check_changeable(key)
     with transaction.atomic():

@@ -3,11 +3,10 @@
 Made from the registry alone, without Django, so that ``docs/check.py`` can compare it with ``docs/settings.md``.
 """
 
-import json
 import sys
 from typing import Any
 
-from governance.settings_store.registry import REGISTRY, Setting
+from governance.settings_store.registry import REGISTRY, Setting, spell_typed
 
 _HEAD = """# Settings
 
@@ -30,12 +29,12 @@ def settings_page() -> str:
 
 
 def _section(setting: Setting[Any]) -> str:
-    choices = "".join(f"| `{_spelled(value)}` | {label} |\n" for value, label in setting.choices)
+    choices = "".join(f"| `{spell_typed(value)}` | {label} |\n" for value, label in setting.choices)
     meanings = f"\n| value | meaning |\n|---|---|\n{choices}" if choices else ""
     return (
         f"## {setting.key}\n\n{setting.help}\n\n"
         "| accepts | default | what cannot be read means |\n|---|---|---|\n"
-        f"| {_accepts(setting)} | `{_spelled(setting.default)}` | `{_spelled(setting.unreadable)}` |\n"
+        f"| {_accepts(setting)} | `{spell_typed(setting.default)}` | `{spell_typed(setting.unreadable)}` |\n"
         f"{meanings}\nRead by {_readers(setting)}.\n"
     )
 
@@ -49,10 +48,6 @@ def _accepts(setting: Setting[Any]) -> str:
         return setting.kind.value
     least, greatest = setting.bounds
     return f"{setting.kind.value} of {setting.unit} from {least:,} to {greatest:,}"
-
-
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 if __name__ == "__main__":

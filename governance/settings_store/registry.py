@@ -7,6 +7,7 @@ names in ``read``. Where a value in force comes from is the business of ``source
 Nothing here needs Django: the settings of the installation and the documentation read the registry too.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -70,6 +71,19 @@ class Setting(Generic[Value]):
         if label:
             return f"{value} ({label})"
         return f"{value:,} {self.unit}" if self.unit else str(value)
+
+
+def read_typed(text: str) -> Any:
+    """A value as somebody types it, on a command line or in an address: JSON where it is JSON, else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def spell_typed(value: Any) -> str:
+    """A value as it would be typed."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _choice(words: Mapping[Any, str]) -> Callable[[Any], str | None]:

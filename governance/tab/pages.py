@@ -13,11 +13,11 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 from django_htmx.middleware import HtmxDetails
 
-from governance.tab import why
+from governance.tab import policy, why
 from governance.tab.addresses import ROOT, name_of
 from governance.tab.panels import Content, Download, Panel
 
-PANELS: tuple[Panel, ...] = (why.PANEL,)
+PANELS: tuple[Panel, ...] = (policy.PANEL, why.PANEL)
 """The panels, in the order of their tabs."""
 
 TITLE = "Governance"

@@ -18,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 from governance.changes.records import save_record
 from governance.demo.seed import seed
 from governance.models import AccessKey, AuditEvent
+from governance.tab import policy
 from governance.tab.pages import PANELS
 from routing.models import Configuration, LanguageModel, Price, Provider
 from routing.vault import Vault
@@ -33,6 +34,13 @@ PHONE = 390
 TALL = 3000  # no bar at the lower edge lies over what is judged
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 RENAMED = "Another name"
+SWITCHES = (
+    "setting=routing.callHistory&value=true",
+    "setting=routing.policyMode",
+    "setting=routing.currency",
+    "setting=routing.currency&value=usd",
+    "setting=unheard.of",
+)
 REGISTERED = {model._meta.label: model for model in admin.site._registry}
 
 
@@ -86,6 +94,7 @@ def pages() -> Iterator[str]:
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
     yield from (panel.url for panel in PANELS)
+    yield from (f"{policy.PANEL.url}?{asked}" for asked in SWITCHES)
     for kind in ("model", "setting"):  # the one that `rename` changed, and one that is as it was
         record = AuditEvent.objects.filter(kind=kind)[0].record
         event = AuditEvent.objects.filter(kind=kind, record=record).order_by("number")[0]

@@ -1,6 +1,5 @@
 """``manage.py set_setting``: store the value of a setting, checked by the registry."""
 
-import json
 from argparse import ArgumentParser
 from typing import Any
 
@@ -9,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import clear_setting, store_setting
-from governance.settings_store.registry import REGISTRY
+from governance.settings_store.registry import REGISTRY, read_typed, spell_typed
 
 AUTHOR = Author("manage.py set_setting", Channel.COMMAND)
 
@@ -36,24 +35,11 @@ class Command(BaseCommand):
         try:
             if text is None:
                 clear_setting(key, author=AUTHOR, reason=options["reason"])
-                said = f"{key} is at its default, {spelled(REGISTRY[key].default)}."
+                said = f"{key} is at its default, {spell_typed(REGISTRY[key].default)}."
             else:
-                value = read_value(text)
+                value = read_typed(text)
                 store_setting(key, value, author=AUTHOR, reason=options["reason"])
-                said = f"{key} is now {spelled(value)}."
+                said = f"{key} is now {spell_typed(value)}."
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         self.stdout.write(said)
-
-
-def read_value(text: str) -> Any:
-    """A value as typed on a command line: JSON where it is JSON, else the text itself."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def spelled(value: Any) -> str:
-    """A value as it would be typed."""
-    return value if isinstance(value, str) else json.dumps(value)

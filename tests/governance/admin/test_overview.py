@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from governance.admin.overview import spell_milliseconds, spell_share, spell_sum
 from governance.changes.settings import store_setting
+from governance.spelling import spell_milliseconds, spell_share, spell_sum
 from routing.core.money import Money
 from telemetry.readouts.periods import Period
 from tests.authors import SOMEBODY
