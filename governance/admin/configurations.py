@@ -20,6 +20,7 @@ from governance.changes.rules import chain_complaint, listing_complaint
 from governance.gateway.service import standing_now
 from governance.questions import Question, UnknownConfiguration, ask
 from governance.spelling import ABSENT, capability_words
+from governance.tab.addresses import scenario_address_of
 from governance.tab.explained import ExplanationPage, page_of
 from routing.core.plan import Plan
 from routing.core.policy import PolicyMode
@@ -154,6 +155,7 @@ class Resolution:
     problem: str
     decision: ExplanationPage | None
     plan: Plan | None
+    scenario_url: str
 
 
 def resolve(identifier: str) -> Resolution:
@@ -161,10 +163,10 @@ def resolve(identifier: str) -> Resolution:
     try:
         answer = ask(standing_now(), Question(identifier, Operation.CHAT), now=timezone.now())
     except UnknownConfiguration:
-        return Resolution("It is retired, so calls that ask for it are refused.", None, None)
+        return Resolution("It is retired, so calls that ask for it are refused.", None, None, "")
     is_active = answer.configuration.is_active
     problem = "" if is_active else "It is switched off: calls that ask for it are refused until it is switched on."
-    return Resolution(problem, page_of(answer.explanation), answer.plan)
+    return Resolution(problem, page_of(answer.explanation), answer.plan, scenario_address_of(answer.question))
 
 
 def _of_another(configuration: Configuration, classes: Sequence[str]) -> bool:

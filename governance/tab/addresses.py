@@ -9,6 +9,7 @@ ROOT = "governance-tab"
 """Where the tab lives, below the admin. The plain word is the address of a list of the admin's own."""
 
 WHY = "why-this-model"
+SCENARIO = "scenario.json"
 
 ON, OFF = "on", "off"
 """How an address spells a switch."""
@@ -21,7 +22,12 @@ def name_of(slug: str) -> str:
 
 def address_of(question: Question) -> str:
     """The address that asks a question; what is in force is left out of it."""
-    return f"{reverse(f'admin:{name_of(WHY)}')}?{spell_question(question)}"
+    return f"{_below(WHY)}?{spell_question(question)}"
+
+
+def scenario_address_of(question: Question) -> str:
+    """The address that gives the answer as a scenario."""
+    return f"{_below(f'{WHY}/{SCENARIO}')}?{spell_question(question)}"
 
 
 def spell_question(question: Question) -> str:
@@ -35,3 +41,7 @@ def spell_question(question: Question) -> str:
         asked.append(("history", ON if question.history else OFF))
     asked += [("needs", each) for each in sorted(question.needs)]
     return urlencode(asked)
+
+
+def _below(slug: str) -> str:
+    return reverse(f"admin:{name_of(slug)}")

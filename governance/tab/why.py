@@ -14,15 +14,13 @@ from governance.decisions import Standing
 from governance.explanations import Explanation
 from governance.gateway.service import standing_now
 from governance.questions import Answer, Question, ask
-from governance.tab.addresses import OFF, ON, WHY, address_of, spell_question
+from governance.tab.addresses import OFF, ON, SCENARIO, WHY, address_of, scenario_address_of, spell_question
 from governance.tab.explained import WORDS, ExplanationPage, page_of
 from governance.tab.panels import Content, Download, Panel
 from governance.tab.scenarios import scenario_answer
 from routing.core.configuration import ConfigurationSpec
 from routing.core.policy import MODE_LABELS, PolicyMode, RoutingPolicy
 from routing.core.vocabulary import LABELS, Capability, DecisionState, Operation, Selection
-
-SCENARIO = "scenario.json"
 
 OF_A_REQUEST = (
     Capability.TOOLS,
@@ -201,7 +199,7 @@ def _reply(found: Answer, in_force: Answer | None) -> Reply:
         ],
         skips=[(skip.name, skip.detail) for skip in found.plan.skips],
         url=address_of(question),
-        scenario_url=f"{PANEL.url}{SCENARIO}?{spell_question(question)}",
+        scenario_url=scenario_address_of(question),
         asked_at=found.asked_at,
     )
 

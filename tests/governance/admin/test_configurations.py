@@ -217,6 +217,9 @@ def test_the_page_says_what_it_would_resolve_to_and_why(operator: Client) -> Non
     assert places == sorted(places)
     assert "by falling back to plan-b" in page
     assert "Why in this order" in page
+    question = f"configuration={configuration.identifier}&amp;operation=chat"
+    assert f'href="/admin/governance-tab/why-this-model/?{question}"' in page
+    assert f'href="/admin/governance-tab/why-this-model/scenario.json?{question}"' in page
 
 
 def test_the_page_says_why_it_would_resolve_to_nothing(operator: Client) -> None:
