@@ -38,12 +38,18 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await answer_lifespan(receive, send)
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
-    elif scope["path"].startswith("/v1/"):
+    elif _path(scope).startswith("/v1/"):
         await answer_call(scope, receive, send)
-    elif scope["path"].startswith("/static/"):
+    elif _path(scope).startswith("/static/"):
         await static_files(scope, receive, send)
     else:
         await pages(scope, receive, send)
+
+
+def _path(scope: Scope) -> str:
+    """The path as we know it: without the prefix under which a proxy shows us (`--root-path`), which ASGI keeps in it."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path
 
 
 async def answer_call(scope: Scope, receive: Receive, send: Send) -> None:

@@ -60,6 +60,24 @@ async def test_everything_else_is_djangos(web: httpx.AsyncClient) -> None:
     assert (await web.get("/healthz")).json() == {"status": "alive"}
 
 
+@pytest.mark.parametrize("prefix", ["", "/llm", "/a/v1"])
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/v1/nothing", (404, "application/json")),  # the gateway's own envelope
+        (STYLESHEET, (200, "text/css; charset=utf-8")),
+        ("/healthz", (200, "application/json")),
+        ("/nothing", (404, "text/html; charset=utf-8")),
+    ],
+)
+async def test_a_prefix_of_a_proxy_changes_nothing(prefix: str, path: str, expected: tuple[int, str]) -> None:
+    """The server puts it in front of every path: a proxy that strips it is told by `--root-path`."""
+    transport = httpx.ASGITransport(app=application, root_path=prefix)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get(prefix + path)
+    assert (answer.status_code, answer.headers["content-type"]) == expected
+
+
 async def test_the_gateway_is_open_for_as_long_as_the_lifespan(monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
     incoming: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]

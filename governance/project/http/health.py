@@ -56,9 +56,9 @@ def answer_probes(get_response: Handler | AsyncHandler) -> Handler | AsyncHandle
         answer_later = cast("AsyncHandler", get_response)
 
         async def respond_async(request: HttpRequest) -> HttpResponseBase:
-            if request.path == LIVENESS_PATH:
+            if request.path_info == LIVENESS_PATH:
                 return answer_liveness()
-            if request.path == READINESS_PATH:
+            if request.path_info == READINESS_PATH:
                 return await sync_to_async(answer_readiness)()
             return await answer_later(request)
 
@@ -67,9 +67,9 @@ def answer_probes(get_response: Handler | AsyncHandler) -> Handler | AsyncHandle
     answer = cast("Handler", get_response)
 
     def respond(request: HttpRequest) -> HttpResponseBase:
-        if request.path == LIVENESS_PATH:
+        if request.path_info == LIVENESS_PATH:
             return answer_liveness()
-        if request.path == READINESS_PATH:
+        if request.path_info == READINESS_PATH:
             return answer_readiness()
         return answer(request)
 
