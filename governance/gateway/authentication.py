@@ -6,6 +6,8 @@ from datetime import datetime
 from governance.access.directory import Caller, Directory
 from governance.gateway.errors import RequestProblem
 
+UNKNOWN_KEY = "invalid_api_key"
+
 
 def authenticate(headers: Mapping[str, str], *, directory: Directory, now: datetime) -> Caller:
     """The caller behind ``Authorization: Bearer`` or ``x-api-key``; clients of either protocol may use either.
@@ -18,7 +20,7 @@ def authenticate(headers: Mapping[str, str], *, directory: Directory, now: datet
         raise RequestProblem(401, "no key was given; send it as “Authorization: Bearer sb-…”", code="missing_api_key")
     caller = directory.recognise(secret, now=now)
     if caller is None:
-        raise RequestProblem(401, "this key is unknown, expired or revoked", code="invalid_api_key")
+        raise RequestProblem(401, "this key is unknown, expired or revoked", code=UNKNOWN_KEY)
     return caller
 
 

@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 """How long a change of a record may go unnoticed."""
 
+LOOK_SECONDS = 0.25
+"""Between two looks for keys that are not known, however many of them are shown."""
+
 GATHER_SECONDS = 0.05
 """How long the writer lets records come together. Written one by one they would cost as much as the calls do."""
 
@@ -71,6 +74,8 @@ class Service:
         self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
         self._recorder = Recorder(on_append=self._wake.set)
         self.services = Services(transport=self._transport, recorder=self._recorder, endpoint_of=self._endpoints.of)
+        self._looked_at = 0.0
+        self._look: asyncio.Task[None] | None = None
         self._read_at: float | None = None
         self.calls_under_way = 0
         self.turned_away: Counter[str] = Counter()
@@ -96,6 +101,25 @@ class Service:
         """How long ago records were last read or found unchanged; ``None`` if that never succeeded."""
         return None if self._read_at is None else time.monotonic() - self._read_at
 
+    async def look_for_keys(self) -> None:
+        """Let a key that was issued a moment ago be known, before whoever shows it is refused.
+
+        All who wait share one look, and looks are rare: a flood of bad keys makes four short reads a second.
+        """
+        if self._look is None:
+            self._look = asyncio.create_task(self._look_for_keys())
+        await asyncio.shield(self._look)
+
+    async def _look_for_keys(self) -> None:
+        await asyncio.sleep(self._looked_at + LOOK_SECONDS - time.monotonic())
+        self._looked_at = time.monotonic()
+        self._look = None  # whoever comes from here on may show a key that this look does not see
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._bridge.cross(self._directory.refresh)
+        except (DatabaseFault, TimeoutError) as error:
+            logger.warning("keys cannot be read (%s); the last known ones stay in force", type(error).__name__)
+
     async def open(self) -> None:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
         self.loop = asyncio.get_running_loop()
@@ -107,9 +131,10 @@ class Service:
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
         while self.calls_under_way and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.05)
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._look] if self._look is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._write_what_waits()
         await self._transport.aclose()
         await asyncio.to_thread(self._bridge.close)

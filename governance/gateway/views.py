@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from governance.access.directory import Caller
-from governance.gateway.authentication import authenticate
+from governance.gateway.authentication import UNKNOWN_KEY, authenticate
 from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStream, PassedOver
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
@@ -40,7 +40,7 @@ async def models(request: HttpRequest) -> HttpResponseBase:
     """``GET /v1/models``: what the key may ask for."""
     if request.method not in ("GET", "HEAD"):
         return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
-    _, in_force, caller = _enter(request)
+    _, in_force, caller = await _enter(request)
     return HttpResponse(write_models(_names(in_force, caller)), content_type=_JSON)
 
 
@@ -48,7 +48,7 @@ async def model(request: HttpRequest, name: str) -> HttpResponseBase:
     """``GET /v1/models/NAME``: whether the key may ask for it."""
     if request.method not in ("GET", "HEAD"):
         return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
-    _, in_force, caller = _enter(request)
+    _, in_force, caller = await _enter(request)
     names = _names(in_force, caller)
     provider, _, named = name.partition("/")
     spec = in_force.standing.snapshot.catalogue.named(provider=provider, model=named)
@@ -72,7 +72,7 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
     """One call in a caller's protocol, whole or streamed."""
     if request.method != "POST":
         return problem_response(Problem(405, "invalid_request", "use POST", "method_not_allowed"), Allow="POST")
-    service, in_force, caller = _enter(request)
+    service, in_force, caller = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
     context = _context(request, service, in_force, caller, read(body))
     service.calls_under_way += 1
@@ -104,7 +104,7 @@ def _failed(context: CallContext, failure: Failure, writer: Writer) -> HttpRespo
     )
 
 
-def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
+async def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
     """The service, what is in force, and who is calling; nothing of the body is read for a stranger."""
     service = current_service()
     in_force = service.in_force
@@ -112,7 +112,15 @@ def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
         raise RequestProblem(
             503, "Signalbox cannot read its records; is the database there?", code="not_ready", retry_after=1.0
         )
-    caller = authenticate(request.headers, directory=in_force.directory, now=datetime.now(UTC))
+    now = datetime.now(UTC)
+    try:
+        caller = authenticate(request.headers, directory=in_force.directory, now=now)
+    except RequestProblem as refused:
+        if refused.problem.code != UNKNOWN_KEY:
+            raise
+        await service.look_for_keys()  # it may have been issued a moment ago
+        in_force = service.in_force or in_force
+        caller = authenticate(request.headers, directory=in_force.directory, now=now)
     return service, in_force, caller
 
 

@@ -47,7 +47,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _path(scope: Scope) -> str:
-    """The path as we know it: without the prefix under which a proxy shows us (`--root-path`), which ASGI keeps in it."""
+    """The path as we know it, without the prefix under which a proxy shows us: ASGI keeps `--root-path` in it."""
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     return path
 

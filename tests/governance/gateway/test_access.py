@@ -1,11 +1,13 @@
 """Who may ask for what: keys, configurations, models named directly, and headers that can only tighten."""
 
+import threading
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.db import InterfaceError
+from django.db import InterfaceError, OperationalError
 
 from governance.gateway import service
 from governance.models import AccessKey, Application
@@ -49,11 +51,64 @@ def seconds_until(gateway: Gateway, status: int, *, key: str | None = None) -> f
     return time.monotonic() - started
 
 
-def test_a_key_is_heard_of_and_revoked_within_a_second(polling: Gateway) -> None:
+def test_a_key_can_be_used_as_soon_as_it_was_issued(polling: Gateway) -> None:
+    """No client tries again after a 401."""
+    application = Application.objects.get()
+    for number in range(4):
+        _, secret = issue_key(application=application, name=f"Another {number}")
+        assert polling.request(question(), key=secret).status == 200
+
+
+def test_a_flood_of_bad_keys_costs_a_few_reads_a_second(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a key that was issued in the middle of it can be used all the same."""
+    looks: list[float] = []
+    refresh = world.gateway.service._directory.refresh
+
+    def look() -> bool:
+        looks.append(time.monotonic())
+        return refresh()
+
+    monkeypatch.setattr(world.gateway.service._directory, "refresh", look)
+    started = time.monotonic()
+    flood = [world.gateway.begin(question(), key=f"sb-{number}") for number in range(100)]
+    _, secret = issue_key(application=Application.objects.get(), name="Another")
+    assert world.gateway.request(question(), key=secret).status == 200
+    flood += [world.gateway.begin(question(), key=f"sb-{number}") for number in range(100)]
+    assert {each.reply().status for each in flood} == {401}
+    took = time.monotonic() - started
+    assert len(looks) <= 2 + took / service.LOOK_SECONDS
+    assert all(after - before > 0.9 * service.LOOK_SECONDS for before, after in pairwise(looks))
+    looks.clear()
+    assert world.gateway.request(question()).status == 200
+    assert world.gateway.request(question(), key="").status == 401
+    assert not looks  # for a known key, and for none at all, nobody looks
+
+
+def test_a_bad_key_is_refused_while_the_database_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering = threading.Event()
+
+    def away() -> bool:
+        raise OperationalError("away")
+
+    def hang() -> bool:
+        answering.wait(5)
+        return False
+
+    for refresh in (away, hang):
+        monkeypatch.setattr(world.gateway.service._directory, "refresh", refresh)
+        monkeypatch.setattr(service, "POLL_SECONDS", 0.2)
+        started = time.monotonic()
+        assert world.gateway.request(question(), key="sb-unknown").status == 401
+        assert time.monotonic() - started < 2
+        assert world.gateway.request(question()).status == 200
+    answering.set()
+
+
+def test_a_key_is_revoked_within_a_second(polling: Gateway) -> None:
     assert service.POLL_SECONDS <= 0.5
     application = Application.objects.get()
     key, secret = issue_key(application=application, name="Another")
-    assert seconds_until(polling, 200, key=secret) < 1
+    assert polling.request(question(), key=secret).status == 200
     revoke_key(key)
     assert seconds_until(polling, 401, key=secret) < 1
     assert polling.request(question()).status == 200
