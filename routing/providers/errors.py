@@ -99,6 +99,7 @@ CODE_KINDS: Mapping[str, FailureKind] = MappingProxyType(
         ),
         **dict.fromkeys(
             (
+                "api_key_invalid",
                 "authentication_error",
                 "invalid_api_key",
                 "invalid_authentication",
@@ -119,7 +120,7 @@ CODE_KINDS: Mapping[str, FailureKind] = MappingProxyType(
             FailureKind.REFUSED,
         ),
         **dict.fromkeys(
-            ("rate_limit_error", "rate_limit_exceeded", "rate_limited", "too_many_requests"),
+            ("rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "rate_limited", "too_many_requests"),
             FailureKind.RATE_LIMITED,
         ),
         **dict.fromkeys(
@@ -132,12 +133,20 @@ CODE_KINDS: Mapping[str, FailureKind] = MappingProxyType(
                 "overloaded_error",
                 "server_error",
                 "service_unavailable",
+                "unavailable",
             ),
             FailureKind.TRANSIENT,
         ),
-        **dict.fromkeys(("timeout", "timeout_error", "request_timeout"), FailureKind.TIMEOUT),
+        **dict.fromkeys(("timeout", "timeout_error", "request_timeout", "deadline_exceeded"), FailureKind.TIMEOUT),
         **dict.fromkeys(
-            ("badrequesterror", "bad_request", "invalid_request", "invalid_request_error", "invalid_value"),
+            (
+                "badrequesterror",
+                "bad_request",
+                "invalid_argument",
+                "invalid_request",
+                "invalid_request_error",
+                "invalid_value",
+            ),
             FailureKind.INVALID_REQUEST,
         ),
     }
@@ -192,6 +201,7 @@ class VendorError:
     parameter: str = ""
     message: str = ""
     status: int | None = None
+    retry_after: float | None = None
 
 
 def classify_answer(
@@ -211,7 +221,7 @@ def classify_answer(
     described = f"{endpoint.provider} answered HTTP {status}"
     if 300 <= status < 400:
         described += ", a redirect, which is not followed: the provider's base URL has to be corrected"
-    advice = retry_after(headers, now=now) if kind in _WITH_ADVICE else None
+    advice = (retry_after(headers, now=now) or vendor.retry_after) if kind in _WITH_ADVICE else None
     return _failure(kind, described, vendor, endpoint, retry_after=advice)
 
 
@@ -367,6 +377,8 @@ def _read_object(error: object) -> VendorError:
                 status = value
         elif isinstance(value, str) and _CODE.match(value):
             codes.append(value)
+    reasons, wait = _details(error.get("details"))
+    codes = [*reasons, *codes]
     parameter = error.get("param")
     message = error.get("message", error.get("detail"))
     words, place = _words(message)
@@ -375,7 +387,24 @@ def _read_object(error: object) -> VendorError:
         parameter=parameter if isinstance(parameter, str) else place,
         message=words,
         status=status,
+        retry_after=wait,
     )
+
+
+def _details(details: object) -> tuple[list[str], float | None]:
+    """What Google's errors have besides: reasons, which are exacter than the code, and seconds to wait."""
+    reasons: list[str] = []
+    wait: float | None = None
+    for detail in details if isinstance(details, list) else ():
+        if not isinstance(detail, Mapping):
+            continue
+        reason, delay = detail.get("reason"), detail.get("retryDelay")
+        if isinstance(reason, str) and _CODE.match(reason):
+            reasons.append(reason)
+        if isinstance(delay, str) and _SECONDS.match(delay.removesuffix("s")):
+            seconds = float(delay.removesuffix("s"))
+            wait = seconds if seconds <= MAX_WAIT_SECONDS else None
+    return reasons, wait
 
 
 def _words(message: object) -> tuple[str, str]:

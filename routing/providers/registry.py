@@ -9,7 +9,9 @@ from types import MappingProxyType
 
 from routing.core.features import Feature
 from routing.providers.adapters.anthropic import AnthropicAdapter
+from routing.providers.adapters.gemini import GeminiAdapter
 from routing.providers.adapters.openai import OpenAIAdapter
+from routing.providers.adapters.openai_responses import OpenAIResponsesAdapter
 from routing.providers.base import Adapter
 from routing.providers.dialects.openai_chat_requests import Differences
 
@@ -62,10 +64,22 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
         for kind in (
             AdapterType(name="openai", label="OpenAI", adapter=_OPENAI, base_url="https://api.openai.com/v1"),
             AdapterType(
+                name="openai_responses",
+                label="OpenAI (responses API)",
+                adapter=OpenAIResponsesAdapter(),
+                base_url="https://api.openai.com/v1",
+            ),
+            AdapterType(
                 name="anthropic",
                 label="Anthropic",
                 adapter=AnthropicAdapter(),
                 base_url="https://api.anthropic.com/v1",
+            ),
+            AdapterType(
+                name="gemini",
+                label="Google Gemini",
+                adapter=GeminiAdapter(),
+                base_url="https://generativelanguage.googleapis.com/v1beta",
             ),
             AdapterType(
                 name="together",

@@ -18,6 +18,8 @@ from routing.providers.registry import ADAPTER_TYPES
 TITLES: Mapping[Protocol, str] = {
     Protocol.OPENAI_CHAT: "OpenAI chat completions",
     Protocol.ANTHROPIC: "Anthropic messages",
+    Protocol.OPENAI_RESPONSES: "OpenAI responses",
+    Protocol.GEMINI: "Gemini",
 }
 
 INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {

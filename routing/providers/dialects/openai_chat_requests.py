@@ -14,14 +14,12 @@ import orjson
 from routing.core.calls import CallRequest, Original
 from routing.core.conversation import (
     INSTRUCTING,
-    Effort,
     FilePart,
     ImagePart,
     Message,
     OutputFormat,
     Part,
     Protocol,
-    ReasoningWish,
     Role,
     TextPart,
     Tool,
@@ -31,6 +29,7 @@ from routing.core.conversation import (
 from routing.core.features import Feature, features_of
 from routing.providers.base import Carries
 from routing.providers.dialects.carrying import not_carried, refuse_uncarried
+from routing.providers.dialects.efforts import effort_of
 from routing.providers.dialects.splicing import members_of, splice, with_members
 from routing.providers.dialects.tools import arguments_of, flat_name, schema_of
 
@@ -186,7 +185,7 @@ def _document(request: CallRequest, model_id: str, differences: Differences) -> 
         "tool_choice": _choice(request.tool_choice) if request.tools else None,
         "parallel_tool_calls": request.parallel_calls if request.tools else None,
         "response_format": _shape(request.structured_output),
-        "reasoning_effort": _effort(request.reasoning),
+        "reasoning_effort": None if request.reasoning is None else effort_of(request.reasoning),
         differences.limit: request.max_output,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -290,18 +289,3 @@ def _shape(shape: OutputFormat | None) -> dict[str, Any] | None:
     if shape.strict is not None:
         schema["strict"] = shape.strict
     return {"type": "json_schema", "json_schema": schema}
-
-
-def _effort(wish: ReasoningWish | None) -> str | None:
-    if wish is None:
-        return None
-    if wish.budget is None or not wish.is_on:
-        return None if wish.effort is None else wish.effort.value
-    return effort_of(wish.budget).value
-
-
-def effort_of(budget: int) -> Effort:
-    """The effort that a budget of so many tokens comes to."""
-    if budget <= 4096:
-        return Effort.LOW
-    return Effort.MEDIUM if budget <= 16384 else Effort.HIGH

@@ -7,9 +7,10 @@ import pytest
 
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.upstream import completion, fails
-from tests.routing.providers.vendors import ANTHROPIC, CALLS, TEXT
+from tests.routing.providers.vendors import ANTHROPIC, CALLS, TEXT, VENDORS, Vendor
 from tests.servers.fake_provider import Script, chunk, head, whole
 
+USAGE_TOO = {"include_usage": True}
 TOOLS = [
     {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "weigh"}},
@@ -96,6 +97,34 @@ def test_usage_nobody_asked_for_is_not_told(messages_world: World) -> None:
     reply = messages_world.gateway.chat(stream=True)
     assert all("usage" not in each for each in reply.chunks)
     assert messages_world.call().actual_cost_nanos is not None
+
+
+OTHERS = [each for each in VENDORS if each.adapter_type != "openai"]
+
+
+@pytest.mark.parametrize("vendor", OTHERS, ids=str)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_every_vendor_is_reached_by_a_caller_of_openais(world: World, vendor: Vendor, stream: bool) -> None:
+    provider = world.models[0].provider
+    provider.adapter_type = vendor.adapter_type
+    provider.save()
+    world.gateway.refresh()
+    world.script(streamed(vendor.stream) if stream else whole(orjson.dumps(vendor.whole)))
+    options: dict[str, Any] = {"stream_options": USAGE_TOO} if stream else {}
+    reply = world.gateway.chat(stream=stream, temperature=0.5, **options)
+    assert reply.status == 200
+    if stream:
+        *chunks, usage = reply.chunks
+        assert joined(chunks, "content") == TEXT
+        assert reply.frames[-1] == b"[DONE]"
+    else:
+        usage = reply.json
+        assert usage["choices"][0]["message"]["content"] == TEXT
+    assert usage["usage"]["prompt_tokens"] == vendor.usage.prompt
+    assert usage["usage"]["completion_tokens"] == vendor.usage.output
+    call = world.call()
+    assert (call.success, call.actual_input_tokens, call.usage_coverage) == (True, vendor.usage.input, "exact")
+    assert call.actual_cost_nanos is not None
 
 
 @pytest.mark.parametrize("stream", [False, True])

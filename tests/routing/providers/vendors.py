@@ -12,7 +12,12 @@ import orjson
 from routing.core.calls import CallRequest, Usage
 from routing.core.failures import FailureKind
 from routing.providers.base import Endpoint
-from routing.providers.dialects import anthropic_replies, openai_chat_replies
+from routing.providers.dialects import (
+    anthropic_replies,
+    gemini_replies,
+    openai_chat_replies,
+    openai_responses_replies,
+)
 from routing.providers.dialects.tools import ToolNames
 from routing.providers.stream import Codec
 
@@ -46,8 +51,8 @@ class Refused:
 class Vendor:
     """One vendor's wire.
 
-    ``stream`` are the frames of the text, ``error_frame`` one that may come in place of any; ``is_cut_off`` says that
-    a stream without its last frame is not whole.
+    ``stream`` are the frames of the text, ``error_frame`` one that may come in place of any; ``has_end_mark`` says
+    that the last frame is a mark of which a stream can do without.
     """
 
     adapter_type: str
@@ -65,7 +70,7 @@ class Vendor:
     models: Any
     model_ids: tuple[str, ...]
     codec: MakeCodec
-    may_lack: int = 1
+    has_end_mark: bool = True
 
     def __str__(self) -> str:
         return self.adapter_type
@@ -282,4 +287,170 @@ ANTHROPIC = Vendor(
     codec=_messages_codec,
 )
 
-VENDORS = (OPENAI, ANTHROPIC)
+# --- OpenAI responses -----------------------------------------------------------------------------------------------
+
+_RESPONSES_USAGE = {
+    "input_tokens": 1230,
+    "input_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 30},
+    "output_tokens": 340,
+    "output_tokens_details": {"reasoning_tokens": 40},
+    "total_tokens": 1570,
+}
+
+
+def _response(*output: Any, status: str = "completed", **members: Any) -> Any:
+    head = {"id": REPLY_ID, "object": "response", "created_at": 1, "status": status, "model": MODEL, "error": None}
+    usage = {"usage": _RESPONSES_USAGE if status == "completed" else None}
+    return {**head, "output": list(output), "service_tier": "default", **usage, **members}
+
+
+def _said_item(text: str) -> Any:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"id": "msg-1", "type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+def _call_item(call_id: str, name: str, arguments: str) -> Any:
+    return {"id": f"fc-{call_id}", "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _response_stream(*middle: bytes, output: Any) -> tuple[bytes, ...]:
+    return (
+        _event("response.created", response=_response(status="in_progress")),
+        _event("response.in_progress", response=_response(status="in_progress")),
+        *middle,
+        _event("response.completed", response=_response(*output)),
+    )
+
+
+def _responses_codec(endpoint: Endpoint, request: CallRequest) -> Codec:
+    return openai_responses_replies.EventReader(endpoint=endpoint, tools=ToolNames(request.tools))
+
+
+_CALL_ITEMS = [_call_item(*each) for each in CALLS]
+_LOOK_UP, _WEIGH = _CALL_ITEMS
+_ARGUMENTS = "response.function_call_arguments.delta"
+
+RESPONSES = Vendor(
+    adapter_type="openai_responses",
+    line="POST /v1/responses HTTP/1.1",
+    stream_line="POST /v1/responses HTTP/1.1",
+    key_header=("authorization", "Bearer {key}"),
+    whole=_response({"id": "rs-1", "type": "reasoning", "summary": []}, _said_item(TEXT)),
+    stream=_response_stream(
+        _event("response.output_item.added", output_index=0, item={**_said_item(""), "content": []}),
+        _event("response.content_part.added", output_index=0, content_index=0, part={"type": "output_text"}),
+        *(_event("response.output_text.delta", output_index=0, content_index=0, delta=each) for each in PIECES),
+        _event("response.output_text.done", output_index=0, content_index=0, text=TEXT),
+        _event("response.output_item.done", output_index=0, item=_said_item(TEXT)),
+        output=[_said_item(TEXT)],
+    ),
+    calls_whole=_response(*_CALL_ITEMS),
+    calls_stream=_response_stream(
+        _event("response.output_item.added", output_index=0, item={**_LOOK_UP, "arguments": ""}),
+        _event("response.output_item.added", output_index=1, item={**_WEIGH, "arguments": ""}),
+        _event(_ARGUMENTS, output_index=0, delta='{"city"'),
+        _event(_ARGUMENTS, output_index=1, delta="{}"),
+        _event(_ARGUMENTS, output_index=0, delta=':"Ulm"}'),
+        _event("response.output_item.done", output_index=0, item=_LOOK_UP),
+        _event("response.output_item.done", output_index=1, item=_WEIGH),
+        output=_CALL_ITEMS,
+    ),
+    usage=Usage(1000, 340, cache_read=200, cache_write=30, reasoning=40),
+    error_frame=_event(
+        "response.failed",
+        response=_response(status="failed", error={"code": "insufficient_quota", "message": "no"}),
+    ),
+    error_kind=FailureKind.QUOTA_EXHAUSTED,
+    errors=_chat_errors(),
+    models=OPENAI.models,
+    model_ids=OPENAI.model_ids,
+    codec=_responses_codec,
+    has_end_mark=False,
+)
+
+# --- Gemini ---------------------------------------------------------------------------------------------------------
+
+_GEMINI_USAGE = {
+    "promptTokenCount": 1200,
+    "cachedContentTokenCount": 200,
+    "candidatesTokenCount": 300,
+    "thoughtsTokenCount": 40,
+    "totalTokenCount": 1540,
+}
+
+
+def _generated(*parts: Any, finish: str | None = None, usage: Any = _GEMINI_USAGE) -> Any:
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL, "responseId": REPLY_ID}
+
+
+def _function_call(call_id: str, name: str, arguments: str) -> Any:
+    return {"functionCall": {"id": call_id, "name": name, "args": orjson.loads(arguments)}}
+
+
+def _gemini_errors() -> tuple[Refused, ...]:
+    def error(code: int, status: str, message: str = "no", details: Any = ()) -> Any:
+        return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
+
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}
+    key = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    return (
+        Refused(
+            name="rate",
+            status=429,
+            body=error(429, "RESOURCE_EXHAUSTED", details=[delay]),
+            kind=FailureKind.RATE_LIMITED,
+            retry_after=7,
+        ),
+        Refused(name="key", status=400, body=error(400, "INVALID_ARGUMENT", details=[key]), kind=FailureKind.AUTH),
+        Refused(name="permission", status=403, body=error(403, "PERMISSION_DENIED"), kind=FailureKind.AUTH),
+        Refused(name="model", status=404, body=error(404, "NOT_FOUND"), kind=FailureKind.NOT_FOUND),
+        Refused(name="request", status=400, body=error(400, "INVALID_ARGUMENT"), kind=FailureKind.INVALID_REQUEST),
+        Refused(
+            name="long",
+            status=400,
+            body=error(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum number of tokens allowed"),
+            kind=FailureKind.CONTEXT_EXCEEDED,
+        ),
+        Refused(name="busy", status=503, body=error(503, "UNAVAILABLE"), kind=FailureKind.TRANSIENT),
+        Refused(name="slow", status=504, body=error(504, "DEADLINE_EXCEEDED"), kind=FailureKind.TRANSIENT),
+    )
+
+
+def _gemini_codec(endpoint: Endpoint, request: CallRequest) -> Codec:
+    return gemini_replies.EventReader(endpoint=endpoint, tools=ToolNames(request.tools))
+
+
+_EARLY = {**_GEMINI_USAGE, "candidatesTokenCount": 2, "thoughtsTokenCount": 40}
+_FIRST, _SECOND, _LAST = PIECES
+
+GEMINI = Vendor(
+    adapter_type="gemini",
+    line="POST /v1/models/model-x:generateContent HTTP/1.1",
+    stream_line="POST /v1/models/model-x:streamGenerateContent?alt=sse HTTP/1.1",
+    key_header=("x-goog-api-key", "{key}"),
+    whole=_generated({"text": TEXT}, finish="STOP"),
+    stream=(
+        sse(_generated({"text": _FIRST}, usage=_EARLY)),
+        sse(_generated({"text": _SECOND}, usage=_EARLY)),
+        sse(_generated({"text": _LAST}, finish="STOP")),
+    ),
+    calls_whole=_generated(*(_function_call(*each) for each in CALLS), finish="STOP"),
+    calls_stream=(
+        sse(_generated(_function_call(*CALLS[0]), usage=_EARLY)),
+        sse(_generated(_function_call(*CALLS[1]), usage=_EARLY)),
+        sse(_generated(finish="STOP")),
+    ),
+    usage=Usage(1000, 340, cache_read=200, reasoning=40),
+    error_frame=sse({"error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}}),
+    error_kind=FailureKind.TRANSIENT,
+    errors=_gemini_errors(),
+    models={"models": [{"name": "models/model-x"}, {"name": "models/model-y"}]},
+    model_ids=("model-x", "model-y"),
+    codec=_gemini_codec,
+    has_end_mark=False,
+)
+
+VENDORS = (OPENAI, ANTHROPIC, RESPONSES, GEMINI)
