@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from governance.access.directory import Caller
 from governance.decisions import Ruling, Standing, lay_out, rule
 from governance.explanations import Explanation, OpenNeed, explain
 from routing.core.configuration import ConfigurationSpec
 from routing.core.plan import Plan
 from routing.core.policy import PolicyMode, RoutingPolicy
-from routing.core.requirements import Requirements
+from routing.core.requirements import UNLIMITED, Limits, Requirements
 from routing.core.vocabulary import Operation
 
 
@@ -67,10 +68,15 @@ class Answer:
     asked_at: datetime
 
 
-def ask(standing: Standing, question: Question, *, now: datetime) -> Answer:
+def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller | None = None) -> Answer:
     """Decide a question by what is in force.
 
-    No key asks, so none of a key's limits binds: which models and fallback configurations it allows is an open need.
+    Args:
+        standing: what is in force.
+        question: what is asked.
+        now: the moment whose prices count.
+        caller: whose key asks. Without one none of a key's limits binds: which models and fallback configurations it
+            allows is an open need.
 
     Raises:
         UnknownConfiguration: there is no such configuration, or it is retired.
@@ -81,16 +87,33 @@ def ask(standing: Standing, question: Question, *, now: datetime) -> Answer:
     supposed = suppose(standing, mode=question.mode, history=question.history)
     decided = supposed.snapshot.configurations[question.configuration]
     requirements = Requirements(operation=question.operation, needs=question.needs)
-    ruling = rule(supposed, decided, requirements=requirements, now=now)
+    limits = UNLIMITED if caller is None else Limits(allowed_models=caller.allowed_models)
+    ruling = rule(supposed, decided, requirements=requirements, now=now, limits=limits)
+    plan = lay_out(
+        supposed,
+        decided,
+        ruling,
+        requirements=requirements,
+        now=now,
+        limits=limits,
+        may_ask_for=_anything if caller is None else caller.may_ask_for,
+    )
+    known = () if caller is None else (OpenNeed.KEY,)
     return Answer(
         question=question,
         configuration=spec,
         policy=supposed.settings.routing,
         ruling=ruling,
-        plan=lay_out(supposed, decided, ruling, requirements=requirements, now=now, may_ask_for=lambda _: True),
-        explanation=explain(ruling.decision, open_needs=open_needs(requirements)),
+        plan=plan,
+        explanation=explain(
+            ruling.decision, open_needs=[need for need in open_needs(requirements) if need not in known]
+        ),
         asked_at=now,
     )
+
+
+def _anything(_: str) -> bool:
+    return True
 
 
 def suppose(standing: Standing, *, mode: PolicyMode | None = None, history: bool | None = None) -> Standing:

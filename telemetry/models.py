@@ -171,6 +171,21 @@ class Attempt(WrittenOnce):
         return f"{self.call_id} #{self.index}"
 
 
+class Outcome(WrittenOnce):
+    """What became of a call's answer, as the caller says: a row for each report, of which the latest stands."""
+
+    call = models.ForeignKey(Call, on_delete=models.CASCADE, related_name="outcomes")
+    judgement = models.CharField(max_length=20)
+    key = models.CharField(max_length=64)
+    reported_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.call_id}: {self.judgement}"
+
+
 class UsageDay(models.Model):
     """Usage of one UTC day and one combination of who asked and what served. Written by one upsert."""
 

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path, reverse
 from django.utils.functional import cached_property
@@ -27,6 +27,7 @@ from routing.core.failures import FAILURES, FailureKind
 from routing.core.vocabulary import LABELS, Operation, RejectionReason, SkipReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from telemetry.outcomes import JUDGEMENT_LABELS
 
 MOST_COUNTED = 10_000
 """Rows that are counted and can be paged to. Whoever looks for an older one filters or searches."""
@@ -225,6 +226,7 @@ class CallAdmin(SearchedByBeginning):
                     ("requested", "operation", "streamed"),
                     ("application", "user"),
                     ("key", "source"),
+                    "reported",
                 )
             },
         ),
@@ -294,6 +296,22 @@ class CallAdmin(SearchedByBeginning):
             return outcome_words(call.failure_kind or "failed")
         rescued = f", after {call.fallback_attempts} other route(s)" if call.fallback_attempts else ""
         return f"served{' from the cache' if call.cache_hit else ''}{rescued}"
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Call | None:
+        """With the reports on its answer, which the page asks for several times."""
+        call: Call | None = super().get_object(request, object_id, from_field)
+        if call is not None:
+            prefetch_related_objects([call], "outcomes")
+        return call
+
+    @admin.display(description="what became of the answer")
+    def reported(self, call: Call) -> str:
+        report = next(iter(call.outcomes.all()), None)  # the latest, which stands
+        if report is None:
+            return ABSENT
+        known = {each.value: label for each, label in JUDGEMENT_LABELS.items()}
+        words = known.get(report.judgement, report.judgement)
+        return f"{words}, as the caller said on {report.reported_at:%Y-%m-%d at %H:%M} UTC"
 
     @admin.display(description="took")
     def took(self, call: Call) -> str:

@@ -152,6 +152,13 @@ def words_field(words: type[StrEnum], *, help_text: str) -> serializers.ListFiel
     )
 
 
+class MoneySerializer(StrictSerializer):
+    """An amount of money, exactly."""
+
+    amount = serializers.CharField(help_text="A decimal text, such as 0.0067.")
+    currency = serializers.CharField()
+
+
 RATE = r"^\d{1,10}(\.\d{1,9})?$"
 
 

@@ -7,13 +7,16 @@ from django.urls import URLPattern, include, path, re_path, register_converter
 from governance.api import schema
 from governance.api.applications import ApplicationKind, KeyKind, RevokeKeyView, RotateKeyView
 from governance.api.audit import AuditEntryView, AuditView, VerificationView
+from governance.api.calls import CallExplanationView, CallsView, CallView, OutcomesView
 from governance.api.configurations import ConfigurationKind
 from governance.api.evaluations import EvaluationKind, EvaluationView
+from governance.api.explain import ExplainView
 from governance.api.language_models import LanguageModelKind, PricesView
 from governance.api.providers import ProviderKeyView, ProviderKind
 from governance.api.records import Kind, RecordsView, RecordView, RestoreView, RetireView
 from governance.api.session import MeView, SessionView
 from governance.api.settings import SettingsView, SettingView
+from governance.api.usage import UsageView
 from governance.api.views import nothing_here
 
 
@@ -83,6 +86,12 @@ addresses = [
     path("keys/<uuid:name>/revoke", RevokeKeyView.as_view(kind=_KEYS)),
     path("settings", SettingsView.as_view()),
     path("settings/<setting:name>", SettingView.as_view()),
+    path("calls", CallsView.as_view()),
+    path("calls/<uuid:call>", CallView.as_view()),
+    path("calls/<uuid:call>/explanation", CallExplanationView.as_view()),
+    path("calls/<uuid:call>/outcomes", OutcomesView.as_view()),
+    path("usage", UsageView.as_view()),
+    path("explain", ExplainView.as_view()),
     path("audit", AuditView.as_view()),
     path("audit/verification", VerificationView.as_view()),
     path("audit/<number:name>", AuditEntryView.as_view()),

@@ -28,6 +28,7 @@ EXPLAINED = {
     "telemetry/models.py": "the refusal of a second save, beneath every row that is written once",
     "governance/audit/trail.py": "adds entries, inside the transaction of a change",
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
+    "telemetry/outcomes.py": "adds a caller's reports on answers: nobody's change, and too many for a trail",
     "governance/access/roles.py": "groups, which are rows of Django's and made after migrating, by nobody",
     "governance/safekeeping.py": "removes sealed content when its time is over",
     "governance/submissions/intake.py": "adds calls that programs hand in: nobody's change, and too many for a trail",

@@ -24,6 +24,7 @@ from routing.core.transcript import canonical, digest, document
 from routing.core.vocabulary import LABELS, Operation, RejectionReason, Selection, SkipReason
 from routing.snapshots import load_snapshot
 from telemetry.models import Attempt, Call, DecisionRecord
+from telemetry.outcomes import Judgement, report
 from tests import factories
 from tests.governance.admin.pages import column, text_of
 
@@ -303,4 +304,13 @@ def test_the_page_of_a_call_takes_the_same_queries_for_many_attempts(operator: C
         factories.AttemptFactory.create(call=call, index=index)
     with CaptureQueriesContext(connection) as captured:
         operator.get(page_of(call))
-    assert len(captured) == 5, [query["sql"] for query in captured.captured_queries]
+    assert len(captured) == 6, [query["sql"] for query in captured.captured_queries]
+
+
+def test_what_became_of_the_answer_is_on_the_calls_page(auditor: Client) -> None:
+    call = factories.CallFactory.create()
+    page = reverse("admin:telemetry_call_change", args=[call.pk])
+    assert "as the caller said" not in text_of(auditor.get(page))
+    for judgement in (Judgement.HELPFUL, Judgement.EDITED):
+        report(call, judgement, key=call.key, now=datetime(2026, 11, 29, 12, 30, tzinfo=UTC))
+    assert "Used after changes, as the caller said on 2026-11-29 at 12:30 UTC" in text_of(auditor.get(page))

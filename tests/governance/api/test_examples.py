@@ -16,7 +16,7 @@ from django.contrib.auth.models import Group, User
 from pytest_django import DjangoDbBlocker
 
 from tests.environment import TestDatabase, chosen_database
-from tests.factories import AccessKeyFactory
+from tests.factories import AccessKeyFactory, CallFactory, ConfigurationFactory, UsageDayFactory
 from tests.governance.api.program import PASS_PHRASE
 from tests.servers.web import running_web
 
@@ -54,6 +54,9 @@ def environ(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) 
         web = stack.enter_context(running_web(database_url=database_url, start=False))
         with web.records():
             _, secret = AccessKeyFactory.create()
+            ConfigurationFactory.create(fixed=True)
+            CallFactory.create()
+            UsageDayFactory.create()
             person = User.objects.create_user("olivia", is_staff=True)
             # As the server reads it: the tests' own hasher is nobody else's.
             person.password = PBKDF2PasswordHasher().encode(PASS_PHRASE, "salt")

@@ -14,6 +14,7 @@ from governance.models import AuditEvent
 from tests.factories import (
     AccessKeyFactory,
     ApplicationFactory,
+    CallFactory,
     ConfigurationFactory,
     EvaluationResultFactory,
     LanguageModelFactory,
@@ -26,7 +27,8 @@ ASKERS = ("superuser", "operator", "auditor", "stranger", "key", "nobody")
 
 READ, WRITE = "read", "write"
 """Operators and auditors; operators alone."""
-KEY, BOTH, ANY = "key", "both", "any"
+KEY, OWN, BOTH, ANY = "key", "own", "both", "any"
+"""Virtual keys alone; keys for what is their application's, and whoever reads everything; all who are known; all."""
 
 # What each address knows, and for whom.
 ADDRESSES: dict[str, dict[str, str]] = {
@@ -42,6 +44,12 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "keys/<uuid:name>": {"GET": READ, "PATCH": WRITE},
     "keys/<uuid:name>/rotate": {"POST": WRITE},
     "keys/<uuid:name>/revoke": {"POST": WRITE},
+    "calls": {"GET": OWN},
+    "calls/<uuid:call>": {"GET": OWN},
+    "calls/<uuid:call>/explanation": {"GET": OWN},
+    "calls/<uuid:call>/outcomes": {"POST": KEY},
+    "usage": {"GET": OWN},
+    "explain": {"POST": OWN},
     "audit": {"GET": READ},
     "audit/<number:name>": {"GET": READ},
     "audit/verification": {"GET": READ},
@@ -56,6 +64,7 @@ MAY: dict[str, frozenset[str]] = {
     READ: frozenset({"superuser", "operator", "auditor"}),
     WRITE: frozenset({"superuser", "operator"}),
     KEY: frozenset({"key"}),
+    OWN: frozenset({"superuser", "operator", "auditor", "key"}),
     BOTH: frozenset({"superuser", "operator", "auditor", "stranger", "key"}),
     ANY: frozenset(ASKERS),
 }
@@ -68,6 +77,7 @@ ROWS: dict[str, Callable[[], object]] = {
     "evaluations": lambda: EvaluationResultFactory.create().pk,
     "keys": lambda: AccessKeyFactory.create().record.pk,
     "settings": lambda: "routing.currency",
+    "calls": lambda: CallFactory.create().pk,
     "audit": lambda: 1,
 }
 

@@ -1,0 +1,114 @@
+"""What was used over some days: an application's own, or everybody's for those who may see it."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponseBase
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from governance.api.authentication import caller_of
+from governance.api.exceptions import wrong_field
+from governance.api.permissions import both
+from governance.api.serializers import MoneySerializer, StrictSerializer
+from governance.api.views import ApiView, Operation
+from telemetry.readouts.breakdowns import Dimension, read_breakdown
+
+MOST_DAYS = 366
+_USUAL_DAYS = 7
+_FILTERS = tuple(each for each in Dimension if each is not Dimension.DAY)
+
+
+class UsageQuery(StrictSerializer):
+    """Which days, broken down by what, and of whom."""
+
+    since = serializers.DateField(required=False, help_text="The first day (UTC). Left out: six days before the last.")
+    until = serializers.DateField(required=False, help_text="The last day. Left out: today.")
+    by = serializers.ChoiceField(
+        [each.value for each in Dimension], required=False, default=Dimension.DAY.value, help_text="The dimension."
+    )
+    limit = serializers.IntegerField(
+        required=False, default=1000, min_value=1, max_value=1000, help_text="Values of the dimension at the most."
+    )
+    application = serializers.CharField(required=False, max_length=100)
+    key = serializers.UUIDField(required=False, help_text="Id of a key.")
+    user = serializers.CharField(required=False, max_length=128)
+    source = serializers.CharField(  # type: ignore[assignment]  # the class has it as a word of its own
+        required=False, max_length=64
+    )
+    configuration = serializers.CharField(required=False, max_length=100)
+    provider = serializers.CharField(required=False, max_length=100)
+    model = serializers.CharField(required=False, max_length=100)
+    operation = serializers.CharField(required=False, max_length=32)
+
+
+class UsageTokensSerializer(StrictSerializer):
+    """Tokens, as providers reported them. ``input`` is without what came from a cache or went into one."""
+
+    input = serializers.IntegerField()
+    cache_read = serializers.IntegerField()
+    cache_write = serializers.IntegerField()
+    output = serializers.IntegerField()
+    reasoning = serializers.IntegerField(help_text="A part of the output.")
+
+
+class ShareSerializer(StrictSerializer):
+    """The sums of one value of the dimension."""
+
+    value = serializers.CharField(help_text="A day, or an identifier; empty for calls that have none.")
+    requests = serializers.IntegerField()
+    failures = serializers.IntegerField(help_text="Calls that got no answer.")
+    unpriced = serializers.IntegerField(help_text="Calls that were answered and whose cost is not known.")
+    tokens = UsageTokensSerializer(allow_null=True)
+    costs = MoneySerializer(many=True, help_text="One amount for each currency; nothing is converted.")
+
+
+class UsageSerializer(StrictSerializer):
+    """Usage of some days."""
+
+    by = serializers.ChoiceField([each.value for each in Dimension], source="dimension")
+    since = serializers.DateField(source="first")
+    until = serializers.DateField(source="last")
+    total = ShareSerializer()
+    items = ShareSerializer(many=True, source="shares")
+    is_cut = serializers.BooleanField(help_text="Whether there are more values; the total is that of all.")
+
+
+class UsageView(ApiView):
+    """Usage."""
+
+    operations: Mapping[str, Operation] = {
+        "GET": Operation(
+            name="read_usage",
+            summary="Read what was used",
+            about="A virtual key reads its application's usage. Days are UTC days; they outlive the records of calls.",
+            permit=both("telemetry.view_usageday"),
+            query=UsageQuery,
+            answer=UsageSerializer,
+        )
+    }
+
+    def get(self, request: Request) -> HttpResponseBase:
+        query = self.query
+        first, last = _days(query, today=datetime.now(UTC).date())
+        only: dict[Dimension, str] = {each: str(query[each.value]) for each in _FILTERS if each.value in query}
+        caller = caller_of(request)
+        if caller is not None and only.setdefault(Dimension.APPLICATION, caller.application) != caller.application:
+            raise wrong_field("application", f"This key is of {caller.application}, and reads its usage alone.")
+        breakdown = read_breakdown(by=Dimension(query["by"]), first=first, last=last, only=only, most=query["limit"])
+        return Response(UsageSerializer(breakdown).data)
+
+
+def _days(query: Mapping[str, Any], *, today: date) -> tuple[date, date]:
+    last: date = query.get("until", today)
+    try:
+        first: date = query.get("since", last - timedelta(days=_USUAL_DAYS - 1))
+    except OverflowError:
+        raise wrong_field("until", "There are no seven days before this one: say since when.") from None
+    if first > last:
+        raise wrong_field("since", f"It begins after {last}, where it ends.")
+    if (last - first).days >= MOST_DAYS:
+        raise wrong_field("since", f"At most {MOST_DAYS} days are summed at once.")
+    return first, last
