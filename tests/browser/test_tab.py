@@ -21,6 +21,7 @@ from tests.servers.web import WebServer, running_web
 pytestmark = pytest.mark.browser
 
 PLACES = "selector => [...document.querySelectorAll(selector)].map(each => each.getBoundingClientRect().top)"
+KEPT = "[localStorage, sessionStorage].flatMap(each => Object.keys(each)).filter(key => key.includes('htmx'))"
 SHIFTS = """() => {
   window.shifted = 0;
   new PerformanceObserver(list => { for (const each of list.getEntries()) window.shifted += each.value; })
@@ -71,6 +72,7 @@ def test_a_question_is_asked_in_place(visitor: Visitor) -> None:
     page.wait_for_function("!location.search.includes('mode')")
     expect(page.locator(".sb-headline")).to_have_text(headline)
     assert page.locator("#why_mode").input_value() == ""
+    assert page.evaluate(KEPT) == [], "no page is kept where it outlives the log-out"
     assert visitor.troubles == []
 
 
