@@ -21,7 +21,7 @@ from governance.changes.keys import name_of_key
 from governance.changes.records import name_of_evaluation
 from governance.demo.cast import SOURCE
 from governance.demo.operator import EMAILS
-from governance.models import AccessKey, Application
+from governance.models import AccessKey, Application, Batch, StoredContent, Submission
 from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 
@@ -43,7 +43,7 @@ KINDS: Mapping[type[models.Model], RecordKind] = MappingProxyType(
 
 RECORDS: tuple[type[models.Model], ...] = tuple(KINDS)
 
-ROWS: tuple[type[models.Model], ...] = (Call, UsageDay)
+ROWS: tuple[type[models.Model], ...] = (Call, UsageDay, Submission, Batch)
 """Rows with a ``source``."""
 
 
@@ -63,7 +63,11 @@ def remove_demo() -> dict[str, int]:
         with transaction.atomic():
             begin()
             _tell()
-            removed = {"calls": _remove_calls(), "usage days": _remove_usage()}
+            removed = {
+                "submitted calls": _remove_submissions(),
+                "calls": _remove_calls(),
+                "usage days": _remove_usage(),
+            }
             QuerySet(FallbackLink).filter(configuration__source=SOURCE).delete()
             for kind in RECORDS:
                 removed[str(kind._meta.verbose_name_plural)] = _delete(_marked(kind))
@@ -108,9 +112,27 @@ def _key_ids() -> list[str]:
     return [str(pk) for pk in QuerySet(AccessKey).filter(source=SOURCE).values_list("pk", flat=True)]
 
 
+def _demos_own() -> Q:
+    """Rows marked as the demo's, made with its keys, or for its applications (a task names no key)."""
+    applications = list(_marked(Application).values_list("identifier", flat=True))
+    return Q(source=SOURCE) | Q(key__in=_key_ids()) | Q(application__in=applications)
+
+
+def _remove_submissions() -> int:
+    """Submitted calls with what they hold of content, then the batches they came in."""
+    removed = 0
+    for ids in _batches(QuerySet(Submission).filter(_demos_own())):
+        rows: QuerySet[Submission] = QuerySet(Submission).filter(pk__in=ids)
+        contents = {content for row in rows.values_list("request", "outcome") for content in row}
+        removed += _delete(rows)
+        QuerySet(StoredContent).filter(pk__in=contents - {None}).delete()
+    _delete(QuerySet(Batch).filter(_demos_own()))
+    return removed
+
+
 def _remove_calls() -> int:
-    """Calls marked as the demo's, or made with its keys; decisions go with the last call that pointed to them."""
-    calls: QuerySet[Call] = QuerySet(Call).filter(Q(source=SOURCE) | Q(key__in=_key_ids()))
+    """Calls of the demo; decisions go with the last call that pointed to them."""
+    calls: QuerySet[Call] = QuerySet(Call).filter(_demos_own())
     removed = 0
     for ids in _batches(calls):
         batch: QuerySet[Call] = QuerySet(Call).filter(pk__in=ids)
@@ -123,7 +145,7 @@ def _remove_calls() -> int:
 
 def _remove_usage() -> int:
     removed = 0
-    for ids in _batches(QuerySet(UsageDay).filter(Q(source=SOURCE) | Q(key__in=_key_ids()))):
+    for ids in _batches(QuerySet(UsageDay).filter(_demos_own())):
         removed += _delete(QuerySet(UsageDay).filter(pk__in=ids))
     return removed
 

@@ -11,12 +11,14 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import models
 
+from governance.access.directory import Caller
 from governance.demo.cast import SOURCE
 from governance.demo.folder import DemoFolder
 from governance.demo.operator import provide_logins
 from governance.demo.removal import RECORDS, ROWS, RemovalBlocked, remove_demo
 from governance.demo.seed import seed
-from governance.models import AccessKey, AccessVersion
+from governance.models import AccessKey, AccessVersion, Batch, StoredContent, Submission
+from governance.submissions.intake import CallOrder, submit_batch
 from routing.models import CatalogueVersion, Configuration, LanguageModel, ListedModel, Price, Provider
 from routing.vault import Vault
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
@@ -26,11 +28,24 @@ pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 11, 27, 15, 20, tzinfo=UTC)
 VAULT = Vault([("k1", bytes(32))])
+BODY = b'{"model": "support-chat", "messages": [{"role": "user", "content": "hello"}]}'
 
 
 @pytest.fixture
 def demo() -> None:
     seed(now=NOW, simulator="http://127.0.0.1:8900", vault=VAULT, length=timedelta(hours=30))
+
+
+def caller_of(*, application: str, key: str) -> Caller:
+    return Caller(
+        key=key,
+        application=application,
+        allowed_configurations=None,
+        allowed_models=None,
+        may_name_models=False,
+        expires_at=None,
+        source="nightly-job",
+    )
 
 
 def count(*kinds: type[models.Model]) -> list[int]:
@@ -73,6 +88,25 @@ def test_a_call_with_a_key_of_the_demo_goes_whatever_source_it_named() -> None:
     remove_demo()
     assert not Call.objects.exists()
     assert not UsageDay.objects.exists()
+
+
+@pytest.mark.usefixtures("demo")
+def test_submitted_calls_of_the_demo_go_with_what_they_hold() -> None:
+    by_key = AccessKey.objects.filter(source=SOURCE).select_related("application").first()
+    assert by_key is not None
+    mine = AccessKeyFactory()
+    callers = [
+        caller_of(application=by_key.application.identifier, key=str(by_key.pk)),
+        caller_of(application=by_key.application.identifier, key=""),
+        caller_of(application=mine.record.application.identifier, key=str(mine.record.pk)),
+    ]
+    for caller in callers:
+        submit_batch([CallOrder(body=BODY), CallOrder(body=BODY)], caller=caller)
+    assert remove_demo()["submitted calls"] == 4
+    (left,) = Batch.objects.all()
+    assert left.application == mine.record.application.identifier
+    assert list(Submission.objects.values_list("batch", flat=True)) == [left.pk, left.pk]
+    assert StoredContent.objects.count() == 2
 
 
 @pytest.mark.usefixtures("demo")

@@ -237,7 +237,7 @@ def test_a_provider_is_retired_and_brought_back(operator: Client) -> None:
     assert "Switched on: prod-east." in act(operator, "activate", provider)
     assert Provider.objects.get(pk=provider.pk).is_active is True
     history = text_of(operator.get(reverse("admin:routing_provider_history", args=[provider.pk])))
-    places = [history.index(f">{action} <") for action in ("Changed", "Brought back", "Retired")]
+    places = [history.index(f"{action} <span") for action in ("Changed", "Brought back", "Retired")]
     assert places == sorted(places)
     assert history.count("by olivia (Admin)") == 3
 
