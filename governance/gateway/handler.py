@@ -18,7 +18,7 @@ from django.urls import Resolver404, get_resolver
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.service import turn_away
-from governance.gateway.views import problem_response
+from governance.gateway.views import problem_response, writer_of
 
 logger = logging.getLogger(__name__)
 access = logging.getLogger("governance.gateway.access")
@@ -89,16 +89,17 @@ class GatewayHandler:
         try:
             match = self._resolver.resolve(request.path_info)
         except Resolver404:
-            return problem_response(Problem(404, "invalid_request", f"there is no {request.path_info}", "not_found"))
+            problem = Problem(404, "invalid_request", f"there is no {request.path_info}", "not_found")
+            return problem_response(problem, writer=writer_of(request))
         line.endpoint = f"/{match.route}"
         try:
             response: HttpResponseBase = await match.func(request, *match.args, **match.kwargs)
         except RequestProblem as refused:
             turn_away(refused.problem)
-            return problem_response(refused.problem)
+            return problem_response(refused.problem, writer=writer_of(request))
         except Exception:
             logger.exception("a call ended in an error of our own")
-            return problem_response(INTERNAL_ERROR)
+            return problem_response(INTERNAL_ERROR, writer=writer_of(request))
         return response
 
 

@@ -6,6 +6,8 @@ Each view reads what is in force once and answers the whole call by it.
 import logging
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from functools import partial
+from types import ModuleType
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -15,20 +17,22 @@ from governance.gateway.authentication import UNKNOWN_KEY, authenticate
 from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStream, PassedOver
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
-from governance.gateway.protocols import openai_chat
+from governance.gateway.protocols import anthropic, anthropic_replies, openai_chat, openai_chat_replies
+from governance.gateway.protocols.anthropic_replies import AnthropicWriter
 from governance.gateway.protocols.base import Head, Writer, whole_answer
-from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter, write_model, write_models
+from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
 from routing.core.calls import CallReply, CallRequest, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.money import Money, MoneyError, parse_nanos
-from routing.core.requirements import Limits
+from routing.core.requirements import Limits, measure
 
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _CHAT = OpenAIChatWriter()
+_MESSAGES = AnthropicWriter()
 
 
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
@@ -36,18 +40,37 @@ async def chat_completions(request: HttpRequest) -> HttpResponseBase:
     return await _answer(request, read=openai_chat.read_request, writer=_CHAT)
 
 
+async def messages(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/messages``, whole and streamed."""
+    betas = request.headers.get("anthropic-beta", "")
+    return await _answer(request, read=partial(anthropic.read_request, betas=betas), writer=_MESSAGES)
+
+
+async def count_tokens(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/messages/count_tokens``: an estimate, since which model will answer is decided only when it is asked.
+
+    It is the estimate that decisions are made with. Nothing is sent, and nothing is recorded.
+    """
+    if request.method != "POST":
+        return _not_allowed(request, "POST")
+    _, in_force, _ = await _enter(request)
+    body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
+    facts = measure(anthropic.read_request(body, counts_only=True))
+    return HttpResponse(anthropic_replies.write_count(facts.token_estimate), content_type=_JSON)
+
+
 async def models(request: HttpRequest) -> HttpResponseBase:
     """``GET /v1/models``: what the key may ask for."""
     if request.method not in ("GET", "HEAD"):
-        return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
+        return _not_allowed(request, "GET")
     _, in_force, caller = await _enter(request)
-    return HttpResponse(write_models(_names(in_force, caller)), content_type=_JSON)
+    return HttpResponse(_dialect(request).write_models(_names(in_force, caller)), content_type=_JSON)
 
 
 async def model(request: HttpRequest, name: str) -> HttpResponseBase:
     """``GET /v1/models/NAME``: whether the key may ask for it."""
     if request.method not in ("GET", "HEAD"):
-        return problem_response(Problem(405, "invalid_request", "use GET", "method_not_allowed"), Allow="GET")
+        return _not_allowed(request, "GET")
     _, in_force, caller = await _enter(request)
     names = _names(in_force, caller)
     provider, _, named = name.partition("/")
@@ -55,23 +78,40 @@ async def model(request: HttpRequest, name: str) -> HttpResponseBase:
     listed = name if spec is None else spec.route  # a call may name a model by the provider's id as well
     if listed not in names:
         raise RequestProblem(404, f"there is no {name} that this key may ask for", code="model_not_found")
-    return HttpResponse(write_model(name, names[listed]), content_type=_JSON)
+    return HttpResponse(_dialect(request).write_model(name, names[listed]), content_type=_JSON)
 
 
-def problem_response(problem: Problem, **headers: str) -> HttpResponse:
-    """An error in OpenAI's envelope."""
+def problem_response(problem: Problem, *, writer: Writer = _CHAT, **headers: str) -> HttpResponse:
+    """An error in a protocol's envelope; in OpenAI's where nobody knows which the caller speaks."""
     return HttpResponse(
-        _CHAT.problem(problem),
+        writer.problem(problem),
         status=problem.status,
         content_type=_JSON,
         headers={**problem.headers, **headers},
     )
 
 
+def writer_of(request: HttpRequest) -> Writer:
+    """How the caller of a request is told of errors: by the path, or by a header that only one protocol has."""
+    if request.path_info.startswith("/v1/messages") or "anthropic-version" in request.headers:
+        return _MESSAGES
+    return _CHAT
+
+
+def _not_allowed(request: HttpRequest, method: str) -> HttpResponse:
+    problem = Problem(405, "invalid_request", f"use {method}", "method_not_allowed")
+    return problem_response(problem, writer=writer_of(request), Allow=method)
+
+
+def _dialect(request: HttpRequest) -> ModuleType:
+    """What writes lists of models for the caller of a request."""
+    return anthropic_replies if writer_of(request) is _MESSAGES else openai_chat_replies
+
+
 async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest], writer: Writer) -> HttpResponseBase:
     """One call in a caller's protocol, whole or streamed."""
     if request.method != "POST":
-        return problem_response(Problem(405, "invalid_request", "use POST", "method_not_allowed"), Allow="POST")
+        return _not_allowed(request, "POST")
     service, in_force, caller = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
     context = _context(request, service, in_force, caller, read(body))
@@ -82,7 +122,7 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
         return _failed(context, failed.failure, writer)
     except Exception:
         logger.exception("call %s ended in an error of our own", context.call_id)
-        return problem_response(INTERNAL_ERROR, **_headers(context))
+        return problem_response(INTERNAL_ERROR, writer=writer, **_headers(context))
     finally:
         service.calls_under_way -= 1
     if isinstance(answer, CallReply):
@@ -95,7 +135,7 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
 def _failed(context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
     """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer."""
     if failure.kind is not FailureKind.REFUSED:
-        return problem_response(problem_of(failure), **_headers(context))
+        return problem_response(problem_of(failure), writer=writer, **_headers(context))
     stream = context.request.stream
     return HttpResponse(
         writer.refusal(failure.message, head=Head.of(context), stream=stream),

@@ -34,6 +34,7 @@ class Original:
         canonical: whether writing ``document`` compactly gives ``body`` again, byte for byte. Then a changed
             copy can simply be written; otherwise the change has to be spliced into the bytes.
         names: what the protocol calls each feature (a member of ``features.Feature``), for messages to the caller.
+        betas: names of features of the protocol that the caller turned on by a header; they are a part of the request.
     """
 
     protocol: Protocol
@@ -41,6 +42,7 @@ class Original:
     document: Mapping[str, Any]
     canonical: bool
     names: Mapping[str, str] = field(default_factory=dict)
+    betas: str = ""
 
 
 @dataclass(frozen=True, slots=True)

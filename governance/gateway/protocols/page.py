@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 
+from governance.gateway.protocols.anthropic import BOOK as ANTHROPIC
 from governance.gateway.protocols.fields import Fate, Field, FieldBook
 from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
 from routing.core.conversation import Protocol
@@ -24,6 +25,7 @@ TITLES: Mapping[Protocol, str] = {
 
 INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {
     Protocol.OPENAI_CHAT: ("`POST /v1/chat/completions`", OPENAI_CHAT),
+    Protocol.ANTHROPIC: ("`POST /v1/messages`", ANTHROPIC),
 }
 """What callers speak: the endpoint and its fields."""
 

@@ -34,7 +34,9 @@ class AnthropicAdapter:
     ) -> CallReply:
         """Ask for a whole answer."""
         body = request_body(request, model_id=model_id, max_output=max_output)
-        answer = await ask(endpoint=endpoint, transport=transport, path=PATH, body=body, headers=_key(endpoint))
+        answer = await ask(
+            endpoint=endpoint, transport=transport, path=PATH, body=body, headers=_headers(endpoint, request)
+        )
         return read_reply(answer, endpoint=endpoint, tools=ToolNames(request.tools))
 
     async def open_stream(
@@ -53,7 +55,7 @@ class AnthropicAdapter:
             path=PATH,
             body=request_body(request, model_id=model_id, max_output=max_output),
             codec=EventReader(endpoint=endpoint, tools=ToolNames(request.tools)),
-            headers=_key(endpoint),
+            headers=_headers(endpoint, request),
         )
 
     async def list_models(self, *, endpoint: Endpoint, transport: Transport) -> tuple[str, ...]:
@@ -68,6 +70,14 @@ class AnthropicAdapter:
                 break
             path = f"models?limit={PAGE}&after_id={quote(last, safe='')}"
         return ids
+
+
+def _headers(endpoint: Endpoint, request: CallRequest) -> tuple[Header, ...]:
+    """The headers of a request, with the features that one of this protocol turned on."""
+    original = request.original
+    if original is None or original.protocol is not Protocol.ANTHROPIC or not original.betas:
+        return _key(endpoint)
+    return (*_key(endpoint), ("anthropic-beta", original.betas))
 
 
 def _key(endpoint: Endpoint) -> tuple[Header, ...]:

@@ -2,6 +2,7 @@
 canonical call. Nothing is kept at the vendor for callers who could not ask for it."""
 
 from collections.abc import Iterable
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
@@ -64,7 +65,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.TEMPERATURE: "`temperature`",
         Feature.TOP_P: "`top_p`",
         Feature.VERBOSITY: "`text.verbosity`",
-        Feature.USER: "`safety_identifier`",
+        Feature.USER: "`safety_identifier`; as a digest where it is longer than 128 characters",
         Feature.METADATA: "`metadata`",
         Feature.SERVICE_TIER: "`service_tier`; `standard_only` becomes `default`",
         Feature.CACHE_MARKS: "not sent: caches work by themselves there",
@@ -75,6 +76,8 @@ CARRIES: Carries = MappingProxyType(
 
 _TIERS = {"standard_only": "default"}
 _FAILED = "The tool failed:\n"
+
+LONGEST_IDENTIFIER = 128
 
 Items = list[dict[str, Any]]
 
@@ -104,13 +107,18 @@ def _document(request: CallRequest, model_id: str) -> dict[str, Any]:
         "max_output_tokens": request.max_output,
         "temperature": request.sampling.temperature,
         "top_p": request.sampling.top_p,
-        "safety_identifier": request.user or None,
+        "safety_identifier": _identifier(request.user) or None,
         "metadata": dict(request.metadata) or None,
         "service_tier": _TIERS.get(request.service_tier, request.service_tier) or None,
         "prompt_cache_key": request.cache_key or None,
         "stream": request.stream or None,
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _identifier(user: str) -> str:
+    """The end user, within the vendor's limit."""
+    return user if len(user) <= LONGEST_IDENTIFIER else sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _text(request: CallRequest) -> dict[str, Any]:

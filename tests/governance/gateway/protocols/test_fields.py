@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
 
 from governance.gateway.protocols.checks import STEERING
@@ -13,6 +14,7 @@ from tests.governance.gateway.protocols.sdk_fields import field_paths
 BOOKS = {protocol: book for protocol, (_, book) in INCOMING.items()}
 TYPED: dict[Protocol, Any] = {
     Protocol.OPENAI_CHAT: completion_create_params.CompletionCreateParamsStreaming,
+    Protocol.ANTHROPIC: message_create_params.MessageCreateParamsStreaming,
 }
 """The request of each protocol, as the vendor's client types it."""
 
