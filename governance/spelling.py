@@ -42,6 +42,13 @@ def spell_sum(money: Money) -> str:
     return f"{shown} {money.currency}"
 
 
+def spell_mean(money: Money) -> str:
+    """A mean as one reads it at a glance: to the cent, and below one to three digits that count."""
+    amount = Decimal(money.nanos) / NANOS
+    places = max(2, 2 - amount.adjusted()) if amount else 2
+    return f"{amount:,.{places}f} {money.currency}"
+
+
 def spell_share(share: float | None) -> str:
     """A share in percent; never 0.0 for something that is not nothing."""
     if share is None:

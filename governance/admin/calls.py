@@ -23,8 +23,9 @@ from governance.models import Application
 from governance.spelling import ABSENT, spell_cost
 from governance.tab.explained import recorded_decision, recorded_page
 from governance.tab.scenarios import scenario_answer
+from governance.tab.words import outcome_words, reason_words
 from routing.core.failures import FAILURES, FailureKind
-from routing.core.vocabulary import LABELS, Operation, RejectionReason, SkipReason
+from routing.core.vocabulary import LABELS, Operation, SkipReason
 from routing.models import Configuration, LanguageModel, NamedRecord, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 from telemetry.outcomes import JUDGEMENT_LABELS
@@ -141,16 +142,6 @@ class OperationFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         return queryset if value is None else queryset.filter(operation=value)
-
-
-def outcome_words(failure_kind: str) -> str:
-    """A failure kind in words; the kind itself where this version knows no words for it."""
-    if not failure_kind:
-        return "served"
-    try:
-        return FAILURES[FailureKind(failure_kind)].label
-    except ValueError:
-        return failure_kind
 
 
 def attempt_words(attempt: Attempt) -> str:
@@ -323,8 +314,7 @@ class CallAdmin(SearchedByBeginning):
 
     @admin.display(description="refused for")
     def rejections(self, call: Call) -> str:
-        words = {each.value: LABELS[each] for each in RejectionReason}
-        return ", ".join(words.get(each, each) for each in call.rejection_reasons.split(",") if each) or ABSENT
+        return ", ".join(reason_words(each) for each in call.rejection_reasons.split(",") if each) or ABSENT
 
     @admin.display(description="tokens in / out")
     def tokens(self, call: Call) -> str:

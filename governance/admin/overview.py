@@ -19,6 +19,8 @@ from governance.models import AccessKey, Application
 from governance.settings_store.registry import TELEMETRY
 from governance.settings_store.sources import settings_in_force
 from governance.spelling import ABSENT, spell_milliseconds, spell_share, spell_sum
+from governance.tab.choices import Choice
+from governance.tab.words import DEMO
 from routing.core.money import NANOS, Money
 from routing.models import Configuration, LanguageModel, Provider
 from telemetry.models import UsageDay
@@ -26,9 +28,6 @@ from telemetry.readouts.periods import Period
 from telemetry.readouts.usage import LOOKED_AT, Bar, FirstToken, ProviderTotals, Totals, UsageReadout, read_usage
 
 PERMISSION = "telemetry.view_call"
-MARK = "demo"
-"""The source of rows that a demo made."""
-
 _BAR_COLOUR, _TICK_COLOUR = "#2a86c5", "#737d8c"  # each legible on the theme's light and dark ground
 
 
@@ -88,15 +87,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A period to choose."""
-
-    label: str
-    url: str
-    is_current: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     """Everything the page shows."""
 
@@ -126,7 +116,7 @@ def add_overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any
 
 def read_overview(request: HttpRequest, *, period: Period, now: datetime) -> Overview:
     """The page's content: as many queries for many rows as for none."""
-    readout = read_usage(period=period, now=now, mark=MARK)
+    readout = read_usage(period=period, now=now, mark=DEMO)
     recorded = next(each.value for each in settings_in_force() if each.setting.key == TELEMETRY.key)
     steps = setup_steps(request, now=now)
     return Overview(
