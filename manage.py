@@ -6,6 +6,7 @@
   without making them guess at `sys.argv`; here `sys.argv` is what we are reading anyway.
 * `demo` runs an installation of its own whose keys nobody has to think of: they are made once and kept in
   its data folder, and reach the settings the way every other installation's do, through the environment.
+  `remove_demo` finds them there.
 * everything else runs under `settings.installation`.
 
 `DJANGO_SETTINGS_MODULE` overrides the choice.
@@ -25,10 +26,10 @@ PAPER = "governance.project.settings.paper"
 
 def main() -> None:
     command = sys.argv[1] if len(sys.argv) > 1 else ""
-    if command == "demo":
-        demo_environment.provide(environ=os.environ)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", PAPER if command == "explain" else INSTALLATION)
     try:
+        if command in ("demo", "remove_demo"):
+            demo_environment.provide(environ=os.environ, make=command == "demo")
         execute_from_command_line(sys.argv)
     except EnvironmentProblem as problem:
         sys.exit(f"signalbox: {problem}")

@@ -98,9 +98,9 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     }
 
 
-def run_demo(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_demo(folder: Path, *options: str, command: str = "demo", **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "manage.py", "demo", *options],
+        [sys.executable, "manage.py", command, *options],
         cwd=ROOT,
         env=environment(folder, **variables),
         stdin=subprocess.DEVNULL,
@@ -158,13 +158,19 @@ def seeded_folder(first: Terminal, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def again(seeded_folder: Path, tmp_path: Path) -> Iterator[Terminal]:
-    """A demo to be started on data that is there already."""
+def own_folder(seeded_folder: Path, tmp_path: Path) -> Path:
+    """The folder of a demo that does not run, for one test alone."""
     folder = tmp_path / "data"
     shutil.copytree(seeded_folder, folder)
     mark = folder / "demo-database"
     mark.write_text(mark.read_text(encoding="utf-8").replace(str(seeded_folder), str(folder)), encoding="utf-8")
-    demo = Terminal(folder=folder, port=find_free_port())
+    return folder
+
+
+@pytest.fixture
+def again(own_folder: Path) -> Iterator[Terminal]:
+    """A demo to be started on data that is there already."""
+    demo = Terminal(folder=own_folder, port=find_free_port())
     yield demo
     demo.process.terminate()
     demo.process.wait(SECONDS_TO_STOP)
@@ -269,14 +275,35 @@ def test_a_port_that_is_taken_is_said_before_anything_is_done(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("variables", "expected"),
-    [({"PORT": "high"}, "invalid int value: 'high'"), ({"DEMO_SPEED": "0"}, "The speed must be above 0.")],
-    ids=["port", "speed"],
+    [
+        ({"PORT": "high"}, "argument --port: 'high' is no number of a port; choose one from 1 to 65535"),
+        ({"PORT": "99999"}, "argument --port: 99999 is no port; choose one from 1 to 65535"),
+        ({"PORT": "0"}, "argument --port: 0 is no port to listen at; choose one from 1 to 65535"),
+        ({"DEMO_SPEED": "0"}, "argument --speed: '0' is no speed; choose a number above 0, such as 10"),
+        ({"DEMO_SPEED": "nan"}, "argument --speed: 'nan' is no speed; choose a number above 0, such as 10"),
+        ({"SIGNALBOX_DATA_DIR": "demo-data"}, "SIGNALBOX_DATA_DIR is 'demo-data', which is a relative path."),
+    ],
+    ids=["no number", "no port", "any port", "no speed", "no speed either", "no folder"],
 )
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, variables: dict[str, str], expected: str) -> None:
     result = run_demo(tmp_path / "data", **variables)
     assert result.returncode != 0
-    assert expected in result.stderr
+    assert expected in result.stderr.strip().splitlines()[-1]
     assert "Traceback" not in result.stderr
+    assert not (tmp_path / "data" / "signalbox.sqlite3").exists()
+    assert not (ROOT / "demo-data").exists()  # nothing was written before it was refused
+
+
+def test_the_demo_is_removed_by_its_command_alone(first: Terminal, own_folder: Path) -> None:
+    """Nobody has to know the keys that the demo has made for itself; a demo that runs is not pulled away."""
+    refused = run_demo(first.folder, "--yes", command="remove_demo")
+    assert refused.returncode == 1
+    assert "already (process" in refused.stderr
+    removed = run_demo(own_folder, "--yes", command="remove_demo")
+    assert removed.returncode == 0, removed.stderr
+    assert re.match(r"Removed: .*\b4 providers\b", removed.stdout)
+    assert not (own_folder / "virtual-key").exists()
+    assert "There was nothing of the demo." in run_demo(own_folder, "--yes", command="remove_demo").stdout
 
 
 def test_a_second_start_keeps_everything(again: Terminal, seeded_folder: Path) -> None:

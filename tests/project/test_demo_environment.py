@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from governance.project.settings import demo_environment
 from governance.project.settings import environment as env
 
@@ -26,6 +28,28 @@ def test_a_second_start_finds_the_keys_of_the_first(tmp_path: Path) -> None:
     demo_environment.provide(environ=elsewhere, folder=tmp_path / "another")
     assert first == second
     assert first["SIGNALBOX_ENCRYPTION_KEYS"] != elsewhere["SIGNALBOX_ENCRYPTION_KEYS"]
+
+
+def test_whoever_takes_the_demo_away_finds_what_it_made_and_makes_nothing(tmp_path: Path) -> None:
+    made: dict[str, str] = {}
+    found: dict[str, str] = {}
+    installation = {"SIGNALBOX_DATA_DIR": str(tmp_path / "installation"), "SIGNALBOX_SECRET_KEY": "s"}
+    demo_environment.provide(environ=found, folder=tmp_path / "demo", make=False)
+    assert (found, list(tmp_path.iterdir())) == ({}, [])
+    demo_environment.provide(environ=made, folder=tmp_path / "demo")
+    demo_environment.provide(environ=found, folder=tmp_path / "demo", make=False)
+    assert found == made
+    before = dict(installation)
+    demo_environment.provide(environ=installation, folder=tmp_path / "demo", make=False)
+    assert installation == before
+    assert not (tmp_path / "installation").exists()
+
+
+def test_a_folder_that_the_settings_refuse_gets_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(env.EnvironmentProblem, match="relative path"):
+        demo_environment.provide(environ={"SIGNALBOX_DATA_DIR": "demo"}, folder=tmp_path / "default")
+    assert not list(tmp_path.iterdir())
 
 
 def test_nobody_else_may_read_the_keys(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
-from governance.demo import running
+from governance.demo import arguments, running
 from governance.demo.folder import DemoFolder
 from governance.demo.operator import DemoLogin, provide_logins
 from governance.demo.ownership import claim, start_over
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         environ = os.environ
         parser.add_argument(
             "--port",
-            type=int,
+            type=arguments.port,
             default=environ.get("PORT", "").strip() or "8000",
             help="port of the web server (variable PORT; default: 8000)",
         )
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--speed",
-            type=float,
+            type=arguments.speed,
             default=environ.get("DEMO_SPEED", "").strip() or "1",
             help="how many times faster the simulated providers answer than they did in the seeded past (variable "
             "DEMO_SPEED; default: 1). New calls then pull the measured latencies down",
@@ -78,8 +78,6 @@ class Command(BaseCommand):
         if options["history"] is not None:
             self._switch_history(options["history"] == "on")
             return
-        if options["speed"] <= 0:
-            raise CommandError("The speed must be above 0.")
         for number in _STOPPING:
             signal.signal(number, _interrupt)
         try:
@@ -92,7 +90,8 @@ class Command(BaseCommand):
 
     def _run(self, folder: DemoFolder, *, port: int, reset: bool, speed: float) -> None:
         if not running.is_free(port):
-            raise DemoProblem(f"Port {port} is taken. Choose another one: make demo PORT={port + 1}")
+            other = port + 1 if port < arguments.LAST_PORT else port - 1
+            raise DemoProblem(f"Port {port} is taken. Choose another one: make demo PORT={other}")
         seeded, logins = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
         children = Children(folder=running.PROJECT, environment=running.environment(simulator=simulator))
         try:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from governance.demo.folder import DemoFolder
 from governance.demo.removal import RemovalBlocked, remove_demo
+from governance.demo.running import DemoProblem, alone
 
 
 class Command(BaseCommand):
@@ -28,10 +29,14 @@ class Command(BaseCommand):
         if not options["yes"] and input("Remove everything of the demo? [y/N] ").strip().lower() not in ("y", "yes"):
             self.stdout.write("Nothing was removed.")
             return
+        folder = DemoFolder(Path(settings.DATA_DIR))
         try:
-            removed = remove_demo()
+            with alone(folder):
+                removed = remove_demo()
+                folder.forget_secrets()
+        except DemoProblem as problem:
+            raise CommandError(str(problem)) from problem
         except RemovalBlocked as blocked:
             raise CommandError(f"{str(blocked)[0].upper()}{str(blocked)[1:]}.") from blocked
-        DemoFolder(Path(settings.DATA_DIR)).forget_secrets()
         listed = ", ".join(f"{count} {name}" for name, count in removed.items() if count)
         self.stdout.write(f"Removed: {listed}." if listed else "There was nothing of the demo.")

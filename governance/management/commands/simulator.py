@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from governance.demo.arguments import port_or_any
 from governance.demo.simulator import BehaviourError, build_application, load_behaviours
 from governance.demo.simulator.server import is_loopback, prepare
 
@@ -19,7 +20,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
         parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-        parser.add_argument("--port", type=int, default=8900, help="port, 0 for any free one (default: %(default)s)")
+        parser.add_argument(
+            "--port", type=port_or_any, default=8900, help="port, 0 for any free one (default: %(default)s)"
+        )
         parser.add_argument("--behaviours", type=Path, metavar="FILE", help="JSON file of behaviours")
         parser.add_argument("--key", help="key that callers have to send as a bearer token")
         parser.add_argument("--seed", type=int, default=0, help="start of the random sequences")
