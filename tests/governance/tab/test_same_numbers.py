@@ -5,7 +5,7 @@ would be and recorded; asked as a question; explained to a program as JSON; save
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,8 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from governance.api import explain as api_explain
+from governance.api.explained import explanation_document
 from governance.decisions import Standing, rule
 from governance.explanations import SIGNALS, SignalStatus, explain
 from governance.questions import Question, ask
@@ -116,7 +118,7 @@ def test_a_thousand_states_have_the_same_numbers_everywhere(standing: Standing, 
     assert of_the_call is not None
     assert without_question(of_the_call) == without_question(on_the_tab)
 
-    program = json.loads(json.dumps(asdict(answer.explanation), default=str))
+    program = json.loads(json.dumps(explanation_document(answer.explanation, caller=None, refusal="")))
     assert_spelled(on_the_tab, program)
     assert_decided(program, outline(call.decision))
 
@@ -139,8 +141,7 @@ def assert_spelled(page: ExplanationPage, program: Any) -> None:
     """What a page spells is what a program reads, figure by figure."""
     assert len(page.rows) == len(program["candidates"])
     for row, candidate in zip(page.rows, program["candidates"], strict=True):
-        provider, model = candidate["model"]["provider"]["identifier"], candidate["model"]["identifier"]
-        assert (row.route, row.rank) == (f"{provider}/{model}", candidate["rank"])
+        assert (row.route, row.rank) == (candidate["route"], candidate["rank"])
         assert row.score == ("—" if candidate["score"] is None else spell_value(candidate["score"]))
         for name, cell, signal in zip(SIGNALS, row.cells, candidate["signals"], strict=True):
             assert (cell.column, name.value) == (LABELS[name], signal["name"])
@@ -157,7 +158,7 @@ def assert_decided(program: Any, outlined: Any) -> None:
     assert program["basis"] == outlined["basis"]
     assert program["signals_used"] == outlined["signals_used"]
     for candidate, expected in zip(program["candidates"], outlined["candidates"], strict=True):
-        assert candidate["model"]["identifier"] == expected["identifier"]
+        assert candidate["route"].partition("/")[2] == expected["identifier"]
         if expected["reason"] is not None:
             assert candidate["rejection"]["reason"] == expected["reason"]
             continue
@@ -172,12 +173,13 @@ def assert_decided(program: Any, outlined: Any) -> None:
 
 @pytest.mark.django_db
 def test_pages_show_what_the_explanation_says(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same through the view and its template."""
+    """The same through the view and its template, and through the address for programs."""
 
     @settings(max_examples=PAGES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(standings(), QUESTIONS)
     def look(standing: Standing, question: Question) -> None:
         monkeypatch.setattr(why, "standing_now", lambda: standing)
+        monkeypatch.setattr(api_explain, "standing_now", lambda: standing)
         now = datetime.now(UTC)
         page = words_of(operator.get(address_of(question)))
         shown = page_of(ask(standing, question, now=now).explanation)
@@ -186,5 +188,14 @@ def test_pages_show_what_the_explanation_says(operator: Client, monkeypatch: pyt
             assert row.route in page
             for text in (row.score, *(cell.counted for cell in row.cells)) if row.rank and shown.ranked else ():
                 assert text in page
+        asked = {
+            "configuration": question.configuration,
+            "operation": question.operation,
+            "mode": question.mode,
+            "history": question.history,
+            "needs": sorted(question.needs),
+        }
+        answer = operator.post("/api/v1/explain", json.dumps(asked), content_type="application/json")
+        assert_spelled(shown, answer.json()["explanation"])
 
     look()
