@@ -47,7 +47,7 @@ class Upstream(asyncio.Protocol):
         self._whole = whole_answer()
         self._pieces = stream_pieces(chunks)
         self._gap = gap
-        self._buffer = b""
+        self._buffer = bytearray()
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -65,18 +65,19 @@ class Upstream(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._stream())
 
     def _next_request(self) -> bytes | None:
-        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
-        if not separator:
+        begin = self._buffer.find(b"\r\n\r\n") + 4
+        if begin < 4:
             return None
         length = 0
-        for line in head.split(b"\r\n"):
+        for line in self._buffer[:begin].split(b"\r\n"):
             name, _, value = line.partition(b":")
             if name.lower() == b"content-length":
                 length = int(value)
-        if len(rest) < length:
+        if len(self._buffer) < begin + length:
             return None
-        self._buffer = rest[length:]
-        return rest[:length]
+        request = bytes(self._buffer[begin : begin + length])
+        del self._buffer[: begin + length]
+        return request
 
     async def _stream(self) -> None:
         self._transport.write(_STREAM_HEAD)

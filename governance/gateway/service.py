@@ -16,6 +16,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance.access.directory import Directory, directory_poll
 from governance.decisions import Standing, StandingPoll
+from governance.gateway.aside import LARGE_BODY, Aside
 from governance.gateway.bridge import Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
@@ -67,6 +68,7 @@ class Service:
         self._standing = StandingPoll(streaks=self._streaks)
         self._directory: Polled[Directory] = directory_poll()
         self._bridge = Bridge()
+        self._aside = Aside()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -137,6 +139,7 @@ class Service:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._write_what_waits()
         await self._transport.aclose()
+        self._aside.close()
         await asyncio.to_thread(self._bridge.close)
 
     async def _write_what_waits(self) -> None:
@@ -148,6 +151,10 @@ class Service:
             logger.exception("the last records of calls cannot be written")
         if self._recorder.waiting:
             logger.error("%d records of calls were lost: the process ends", self._recorder.waiting)
+
+    async def read(self, body: bytes, reader: Callable[[bytes], Result]) -> Result:
+        """What a reader makes of a body; of a large one aside, so that nobody else waits for it."""
+        return await self._aside.do(reader, body) if len(body) >= LARGE_BODY else reader(body)
 
     async def refresh(self) -> None:
         """Look at once whether anything changed, figures included, and write what waits."""

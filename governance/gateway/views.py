@@ -53,9 +53,9 @@ async def count_tokens(request: HttpRequest) -> HttpResponseBase:
     """
     if request.method != "POST":
         return _not_allowed(request, "POST")
-    _, in_force, _ = await _enter(request)
+    service, in_force, _ = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
-    facts = measure(anthropic.read_request(body, counts_only=True))
+    facts = await service.read(body, lambda body: measure(anthropic.read_request(body, counts_only=True)))
     return HttpResponse(anthropic_replies.write_count(facts.token_estimate), content_type=_JSON)
 
 
@@ -114,33 +114,33 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
         return _not_allowed(request, "POST")
     service, in_force, caller = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
-    context = _context(request, service, in_force, caller, read(body))
+    context = await service.read(body, lambda body: _context(request, service, in_force, caller, read(body)))
     service.calls_under_way += 1
     try:
         answer = await run(context)
     except CallFailed as failed:
-        return _failed(context, failed.failure, writer)
+        return _failed(request, context, failed.failure, writer)
     except Exception:
         logger.exception("call %s ended in an error of our own", context.call_id)
-        return problem_response(INTERNAL_ERROR, writer=writer, **_headers(context))
+        return problem_response(INTERNAL_ERROR, writer=writer, **_headers(request, context))
     finally:
         service.calls_under_way -= 1
     if isinstance(answer, CallReply):
         written = whole_answer(answer, writer=writer, head=Head.of(context))
-        return HttpResponse(written, content_type=_JSON, headers=_headers(context))
+        return HttpResponse(written, content_type=_JSON, headers=_headers(request, context))
     service.calls_under_way += 1
-    return EventStream(_Outgoing(context, answer, service, writer), headers=_headers(context))
+    return EventStream(_Outgoing(context, answer, service, writer), headers=_headers(request, context))
 
 
-def _failed(context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
+def _failed(request: HttpRequest, context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
     """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer."""
     if failure.kind is not FailureKind.REFUSED:
-        return problem_response(problem_of(failure), writer=writer, **_headers(context))
+        return problem_response(problem_of(failure), writer=writer, **_headers(request, context))
     stream = context.request.stream
     return HttpResponse(
         writer.refusal(failure.message, head=Head.of(context), stream=stream),
         content_type="text/event-stream; charset=utf-8" if stream else _JSON,
-        headers=_headers(context),
+        headers=_headers(request, context),
     )
 
 
@@ -199,13 +199,13 @@ def _limits(request: HttpRequest, caller: Caller, *, currency: str) -> Limits:
     )
 
 
-def _headers(context: CallContext) -> dict[str, str]:
+def _headers(request: HttpRequest, context: CallContext) -> dict[str, str]:
     """What a caller learns beside the answer. A stream's cost is in its usage frame, since it comes last."""
     notes = context.notes
     headers = {
         "x-signalbox-call": str(context.call_id),
         "x-signalbox-attempts": str(len(notes.attempts)),
-        "x-signalbox-decision": f"/admin/telemetry/call/{context.call_id}/change/",
+        "x-signalbox-decision": f"{request.META['SCRIPT_NAME']}/admin/telemetry/call/{context.call_id}/change/",
     }
     if notes.served is not None:
         headers["x-signalbox-route"] = notes.served.step.model.route

@@ -200,10 +200,12 @@ class Gateway:
         headers: Mapping[str, str] | Iterable[tuple[bytes, bytes]] = (),
         is_complete: bool = True,
         rests: Sequence[float] = (),
+        prefix: str = "",
     ) -> Conversation:
         """Send a request and return at once. The key is the gateway's own unless another, or none (""), is given.
 
-        ``rests`` are the seconds that the caller reads no further, after each of the first pieces of the answer.
+        ``rests`` are the seconds that the caller reads no further, after each of the first pieces of the answer;
+        ``prefix`` is what a proxy has put in front of the path.
         """
         secret = self.secret if key is None else key
         overheard.hear(body if isinstance(body, bytes) else b"".join(body), secret)
@@ -220,10 +222,10 @@ class Gateway:
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": path,
-            "raw_path": path.encode("utf-8", "replace"),
+            "path": prefix + path,
+            "raw_path": (prefix + path).encode("utf-8", "replace"),
             "query_string": b"",
-            "root_path": "",
+            "root_path": prefix,
             "headers": fields,
             "client": ("127.0.0.1", 40000),
             "server": ("127.0.0.1", 8000),

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import orjson
 import pytest
+from django.urls import reverse
 
 from governance.changes.settings import store_setting
 from governance.settings_store.registry import CALL_HISTORY, POLICY_MODE, TELEMETRY
@@ -71,6 +72,14 @@ def test_an_answered_call(world: World) -> None:
     assert (call.actual_cost_nanos, call.cost_currency) == (2_500_000 + 50_000 + 3_400_000, "USD")
     assert reply.headers["x-signalbox-cost"] == "0.00595 USD"
     assert not Attempt.objects.exists()  # a single attempt is the call itself
+
+
+@pytest.mark.parametrize("prefix", ["", "/llm"])
+def test_where_a_call_is_explained(world: World, prefix: str) -> None:
+    reply = world.gateway.request(question(), prefix=prefix)
+    assert reply.headers["x-signalbox-decision"] == prefix + reverse(
+        "admin:telemetry_call_change", args=[only(world).pk]
+    )
 
 
 def test_a_streamed_call(world: World) -> None:
