@@ -12,7 +12,11 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django import DjangoDbBlocker
 
 from governance.demo.seed import seed
+from governance.tab.operations import PANEL as OPERATIONS
 from governance.tab.pages import PANELS
+from governance.tab.policy import PANEL as POLICY
+from governance.tab.routed import PANEL as ROUTED
+from governance.tab.signals import PANEL as SIGNALS
 from governance.tab.why import PANEL as WHY
 from routing.vault import Vault
 from tests.browser.visitor import PASSWORD, Visitor, make_user, visiting
@@ -88,7 +92,6 @@ def test_an_address_that_was_pushed_is_a_page(visitor: Visitor, browser: Browser
     assert page.locator("#why_history").input_value() == "on"
 
 
-@pytest.mark.skipif(len(PANELS) < 2, reason="there is one panel")
 def test_tabs_are_exchanged_in_place(visitor: Visitor) -> None:
     page = visitor.page
     for panel in (*PANELS, PANELS[0]):
@@ -128,3 +131,28 @@ def test_the_tab_works_without_a_script(web: WebServer, browser: Browser) -> Non
     assert page.locator(".sb-headline").is_visible()
     assert page.locator(".sb-facts").get_by_text("economy", exact=True).is_visible()
     context.close()
+
+
+def test_the_keyboard_keeps_its_place_in_panels_of_figures(visitor: Visitor) -> None:
+    """A link that stays keeps the focus when what it chose is shown; where it has gone, the new heading has it."""
+    page = visitor.page
+    for panel, link in ((SIGNALS, "#period-3"), (OPERATIONS, "#operation-4")):
+        visitor.go(panel.url)
+        page.evaluate("window.here = document.querySelector('.sb-tabs').closest('main, #main')")
+        page.focus(link)
+        page.keyboard.press("Enter")
+        expect(page.locator(f"{link}[aria-current]")).to_be_visible()
+        assert page.evaluate("document.activeElement.id") == link.removeprefix("#")
+        assert page.evaluate("window.here && window.here.isConnected"), "the page was not loaded again"
+    visitor.go(ROUTED.url)
+    page.focus("#routed_operation")
+    page.select_option("#routed_operation", "tools")
+    page.wait_for_function("location.search.includes('operation=tools')")
+    assert page.evaluate("document.activeElement.id") == "routed_operation"
+    visitor.go(POLICY.url)
+    page.get_by_role("link", name="Switch on… routing.callHistory").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#switch")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.sb-switch') !== null"), "the next stop is in the switch"
+    assert visitor.troubles == []
