@@ -101,6 +101,26 @@ def under(standing: Standing, settings: EffectiveSettings, *, now: datetime) -> 
     return replace(standing, settings=settings, figures=figures, remembered={})
 
 
+def decide_by(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    *,
+    requirements: Requirements,
+    now: datetime,
+    limits: Limits = UNLIMITED,
+) -> Decision:
+    """Decide by what stands: the decision alone, without its document, and neither remembered nor looked up."""
+    return decide(
+        configuration=configuration,
+        catalogue=standing.snapshot.catalogue,
+        requirements=requirements,
+        limits=limits,
+        policy=standing.settings.routing,
+        figures=standing.figures,
+        now=now,
+    )
+
+
 def rule(
     standing: Standing,
     configuration: ConfigurationSpec,
@@ -115,17 +135,10 @@ def rule(
     context lengths it exceeds; a caller's cost ceiling is compared with the estimate itself, so it is never shared.
     """
     key = _memory_key(standing, configuration, requirements, limits, now)
-    if key is not None and key in standing.remembered:
-        return standing.remembered[key]
-    decision = decide(
-        configuration=configuration,
-        catalogue=standing.snapshot.catalogue,
-        requirements=requirements,
-        limits=limits,
-        policy=standing.settings.routing,
-        figures=standing.figures,
-        now=now,
-    )
+    known = None if key is None else standing.remembered.get(key)  # in one step: pages ask from other threads
+    if known is not None:
+        return known
+    decision = decide_by(standing, configuration, requirements=requirements, now=now, limits=limits)
     content = canonical(document(decision))
     ruling = Ruling(decision=decision, document=content, digest=digest(content))
     if key is not None:

@@ -1,17 +1,18 @@
 """What a change of a setting would do to decisions, before it is made.
 
 Every configuration in service is asked for every operation, once by the settings in force and once by the supposed
-ones, by the function that rules for calls. What is compared is which model goes first, and then whether those behind it
+ones, by the function that decides calls. What is compared is which model goes first, and then whether those behind it
 come in another order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from governance.decisions import Standing, rule, under
+from governance.decisions import Standing, decide_by, under
 from governance.settings_store.store import load_settings
+from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision
 from routing.core.requirements import Requirements
 from routing.core.vocabulary import Operation, Selection, SignalName
@@ -43,7 +44,7 @@ class Foresight:
     """What a change would do.
 
     Attributes:
-        takes_part: whether any decision is handed the setting at all.
+        takes_part: whether decisions would be handed something else at all.
         configurations: how many are in service.
         measured: how many of them a measured mode would rank.
         going_by_mode: how many of them are ranked by the installation's mode, since they have none of their own.
@@ -67,35 +68,63 @@ class Foresight:
         return tuple(each for each in self.changes if not each.goes_elsewhere)
 
 
-def foresee(standing: Standing, supposed: Mapping[str, Any], *, now: datetime) -> Foresight:
-    """What would change right now if settings had other stored values, by key: two queries, and those of the figures
-    where the settings say which there are."""
-    settings = load_settings(supposed=supposed)
-    other = under(standing, settings, now=now)
-    takes_part = standing.settings.routing != settings.routing
-    asked = [spec for spec in standing.snapshot.configurations.values() if spec.is_active]
-    changes: list[Consequence] = []
-    modes = [spec.policy_mode for spec in asked if spec.selection is Selection.CRITERIA]
-    for spec in sorted(asked, key=lambda each: each.identifier):
-        found: dict[tuple[str | None, str | None, tuple[SignalName, ...]], list[Operation]] = {}
-        for operation in Operation if takes_part else ():
-            requirements = Requirements(operation=operation)
-            before, after = (
-                rule(each, spec, requirements=requirements, now=now).decision for each in (standing, other)
+_Decisions = Mapping[tuple[str, Operation], Decision]
+
+
+def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: datetime) -> list[Foresight]:
+    """What each choice would change right now: settings as if they had other stored values, by key.
+
+    Two queries a choice, and those of the figures where the settings say which there are. What is in force is decided
+    once, if any choice has a part in it.
+    """
+    before: _Decisions | None = None
+    found = []
+    for supposed in choices:
+        settings = load_settings(supposed=supposed)
+        takes_part = standing.settings.routing != settings.routing
+        changes: list[Consequence] = []
+        if takes_part:
+            before = _decide_all(standing, now) if before is None else before
+            changes = _changes(before, _decide_all(under(standing, settings, now=now), now))
+        asked = _in_service(standing)
+        modes = [spec.policy_mode for spec in asked if spec.selection is Selection.CRITERIA]
+        found.append(
+            Foresight(
+                takes_part=takes_part,
+                configurations=len(asked),
+                measured=sum((mode or settings.routing.mode).is_measured for mode in modes),
+                going_by_mode=modes.count(None),
+                changes=tuple(changes),
             )
-            if _order(before) != _order(after):
-                found.setdefault((_first(before), _first(after), after.signals_used), []).append(operation)
-        changes += [
-            Consequence(spec.identifier, tuple(operations), before_route, after_route, signals)
-            for (before_route, after_route, signals), operations in found.items()
-        ]
-    return Foresight(
-        takes_part=takes_part,
-        configurations=len(asked),
-        measured=sum((mode or settings.routing.mode).is_measured for mode in modes),
-        going_by_mode=modes.count(None),
-        changes=tuple(changes),
-    )
+        )
+    return found
+
+
+def _in_service(standing: Standing) -> list[ConfigurationSpec]:
+    active = [spec for spec in standing.snapshot.configurations.values() if spec.is_active]
+    return sorted(active, key=lambda spec: spec.identifier)
+
+
+def _decide_all(standing: Standing, now: datetime) -> _Decisions:
+    return {
+        (spec.identifier, operation): decide_by(standing, spec, requirements=Requirements(operation=operation), now=now)
+        for spec in _in_service(standing)
+        for operation in Operation
+    }
+
+
+def _changes(before: _Decisions, after: _Decisions) -> list[Consequence]:
+    """What differs, operations with the same outcome in one."""
+    found: dict[tuple[str, str | None, str | None, tuple[SignalName, ...]], list[Operation]] = {}
+    for (configuration, operation), now in before.items():
+        then = after[configuration, operation]
+        if _order(now) != _order(then):
+            key = (configuration, _first(now), _first(then), then.signals_used)
+            found.setdefault(key, []).append(operation)
+    return [
+        Consequence(configuration, tuple(operations), first_now, first_then, signals)
+        for (configuration, first_now, first_then, signals), operations in found.items()
+    ]
 
 
 def _first(decision: Decision) -> str | None:

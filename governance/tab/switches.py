@@ -29,6 +29,7 @@ from telemetry.readouts.signals import SignalReadout, read_signals
 WEEK = timedelta(days=7)
 NOBODY = "nobody may serve"
 
+ALREADY = "This value is in force already: no decision changes."
 OVERTAKEN = "Somebody else changed this setting meanwhile. Below is what the change would do now; confirm it again."
 
 
@@ -162,7 +163,7 @@ def throw(request: HttpRequest) -> str:
 def _propose(each: SettingInForce, value: Any, *, is_default: bool) -> Proposal:
     setting, now = each.setting, timezone.now()
     version = stored_version(setting.key)  # before the consequences, so that they are never older
-    foresight = foresee(standing_now(), {setting.key: value}, now=now)
+    (foresight,) = foresee(standing_now(), [{setting.key: value}], now=now)
     calls = read_signals(since=now - WEEK, now=now)
     history = value if setting.key == CALL_HISTORY.key else None
     rows = [_consequence(consequence, calls, history=history) for consequence in foresight.changes]
@@ -172,7 +173,7 @@ def _propose(each: SettingInForce, value: Any, *, is_default: bool) -> Proposal:
         typed=spell_typed(value),
         is_default=is_default,
         version=version,
-        headline=_headline(foresight),
+        headline=ALREADY if value == each.value else _headline(foresight),
         weight=_weight(rows, calls),
         note=_note(setting, value, foresight),
         rows=rows,
@@ -182,11 +183,11 @@ def _propose(each: SettingInForce, value: Any, *, is_default: bool) -> Proposal:
 
 def _options(each: SettingInForce, *, url: str) -> tuple[Sequence[Option], str]:
     """The values to choose from, and why none of them would change anything, where that can be said."""
-    setting, now, standing = each.setting, timezone.now(), standing_now()
+    setting = each.setting
+    foresights = foresee(standing_now(), [{setting.key: value} for value, _ in setting.choices], now=timezone.now())
     options, notes = [], set()
-    for value, meaning in setting.choices:
+    for (value, meaning), foresight in zip(setting.choices, foresights, strict=True):
         is_in_force = value == each.value
-        foresight = foresee(standing, {setting.key: value}, now=now)
         notes.add(_note(setting, value, foresight))
         options.append(
             Option(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from governance import decisions
 from governance.changes.settings import clear_setting, store_setting
-from governance.decisions import HEALTH_AGE, HISTORY_AGE, Standing, StandingPoll, lay_out, rule
+from governance.decisions import HEALTH_AGE, HISTORY_AGE, Ruling, Standing, StandingPoll, lay_out, rule
 from governance.settings_store.registry import CALL_HISTORY, CURRENCY, POLICY_MODE, TELEMETRY
 from governance.settings_store.store import EffectiveSettings, SubmissionPolicy
 from routing.circuits import FailureStreaks
@@ -235,6 +235,20 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         limits = Limits(allowed_models=frozenset({f"model-{number}"}))
         rule(standing, LISTED, requirements=CHAT, limits=limits, now=NOW)
         assert len(standing.remembered) <= 3
+
+
+def test_a_memory_that_is_cleared_while_it_is_asked_costs_nothing_but_a_decision() -> None:
+    """Pages ask from threads of their own, and each may clear what another is about to read."""
+
+    class Cleared(dict[tuple[object, ...], Ruling]):
+        def __contains__(self, key: object) -> bool:
+            was_there = super().__contains__(key)
+            self.clear()
+            return was_there
+
+    standing = replace(standing_of(), remembered=Cleared())
+    first = rule(standing, LISTED, requirements=CHAT, now=NOW)
+    assert rule(standing, LISTED, requirements=CHAT, now=NOW).digest == first.digest
 
 
 def test_a_price_comes_into_force_at_its_second() -> None:

@@ -16,29 +16,18 @@ from governance.access.roles import ROLES
 from governance.changes.records import switch as switch_off
 from governance.changes.settings import store_setting
 from governance.models import AuditEvent, SettingValue
-from governance.settings_store import registry
 from governance.settings_store.registry import REGISTRY, spell_typed
 from governance.settings_store.store import load_settings
 from governance.tab.policy import PANEL, PolicyPanel
-from governance.tab.switches import OVERTAKEN
+from governance.tab.switches import ALREADY, OVERTAKEN
 from routing.models import Configuration
 from tests.authors import SOMEBODY
 from tests.factories import CallFactory, ConfigurationFactory, LanguageModelFactory, ProviderFactory
 from tests.governance.admin.pages import sent_by, text_of, words_of
+from tests.governance.settings_store.test_effects import EFFECTS
 
-OTHER: dict[str, Any] = {
-    "routing.policyMode": "economy",
-    "routing.callHistory": True,
-    "routing.operationCapabilityEnforcement": "observe",
-    "routing.currency": "EUR",
-    "telemetry.enabled": False,
-    "gateway.maxBodyBytes": 4096,
-    "budgets.assumedMaxOutput": 77,
-    "calls.maxDeliveries": 3,
-    "calls.contentHours": 48,
-    "calls.submissionDays": 7,
-    "calls.maxBatchCalls": 50,
-}
+OTHER: dict[str, Any] = {key: effect.value for key, effect in EFFECTS.items()}
+"""For every setting another value than its default."""
 
 
 @pytest.fixture
@@ -208,6 +197,15 @@ def test_what_takes_no_part_in_decisions_says_so(operator: Client, two_models: N
     assert switch.proposal.headline == "It takes no part in choosing a model: no decision changes."
 
 
+def test_what_is_in_force_already_says_so(operator: Client, two_models: None) -> None:
+    store_setting("routing.policyMode", "providerPriority", author=SOMEBODY)
+    for asked in ({"value": "providerPriority"}, {"default": "1"}):
+        switch = look(operator, setting="routing.policyMode", **asked).switch
+        assert switch is not None
+        assert switch.proposal is not None
+        assert switch.proposal.headline == ALREADY
+
+
 def test_a_switch_takes_as_many_queries_for_many_configurations(
     operator: Client, two_models: None, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -338,8 +336,3 @@ def test_an_empty_installation_has_switches(operator: Client) -> None:
     assert switch.proposal is not None
     assert switch.proposal.rows == []
     assert switch.proposal.headline == "No configuration is in service yet: no decision changes."
-
-
-def test_the_panel_knows_every_setting_by_the_registry_alone() -> None:
-    declared = {each.key for each in vars(registry).values() if isinstance(each, registry.Setting)}
-    assert declared == set(OTHER)
