@@ -11,7 +11,7 @@ from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from governance.admin.fields import capability_choices, rate_field, words_field
+from governance.admin.fields import capability_choices, rate_field, without_menu, words_field
 from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
@@ -116,7 +116,7 @@ class PlacesInline(TabularInline):
     """Rows of a list. A cell of a table has no label of its own, so each field says what it is."""
 
     def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        field = without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
         if field is not None:
             field.widget.attrs["aria-label"] = f"{self.verbose_name}: {db_field.verbose_name}"
         return field

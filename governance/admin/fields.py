@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import ValidationError
 
 from governance.admin.generic import CheckboxesWidget, Column, TextWidget
@@ -47,6 +48,14 @@ class RateField(forms.Field):
 
     def _refusal(self, code: str) -> ValidationError:
         return ValidationError(self.error_messages[code], code=code)
+
+
+def without_menu(field: Any) -> Any:
+    """A field that names another record, without the menu that changes that record in a window of its own: a change is
+    made on a record's page, where it has a reason."""
+    if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+        field.widget = field.widget.widget
+    return field
 
 
 class ReasonField(forms.CharField):

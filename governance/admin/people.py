@@ -7,6 +7,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 
+from governance.admin.fields import without_menu
 from governance.admin.generic import (
     AdminPasswordChangeForm,
     CheckboxesWidget,
@@ -27,6 +28,9 @@ class PersonAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # cannot be
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     filter_horizontal = ()  # Django's boxes with filters cannot be read aloud
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        return without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Groups, of which there are few, as boxes to tick."""

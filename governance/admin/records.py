@@ -22,8 +22,8 @@ from django.template.response import TemplateResponse
 from governance.access.authors import author_of
 from governance.admin.cells import two_lines
 from governance.admin.differences import entry_row
-from governance.admin.fields import ReasonField
-from governance.admin.generic import ModelAdmin, ModelForm, Paginator
+from governance.admin.fields import ReasonField, without_menu
+from governance.admin.generic import Column, ModelAdmin, ModelForm, Paginator
 from governance.audit.actions import Author, RecordKind
 from governance.changes.descriptions import Document, describe
 from governance.changes.records import bring_back, retire, save_record, switch
@@ -139,6 +139,9 @@ class RecordAdmin(ModelAdmin):
     def needs_writing(self, form: Any) -> bool:
         """Whether the form holds a change that is in no column."""
         return False
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
+        return without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Nothing yet: the record and its parts are one change, made when both are known (``save_related``)."""

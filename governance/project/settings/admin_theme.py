@@ -43,6 +43,9 @@ UNFOLD: dict[str, Any] = {
         lambda request: static("signalbox/admin.css"),
         lambda request: static("signalbox/overview.css"),
     ],
+    "SCRIPTS": [
+        lambda request: static("signalbox/keyboard.js"),
+    ],
     "COLORS": {
         "primary": {
             "50": "oklch(97.7% .013 236.6)",

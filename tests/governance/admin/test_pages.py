@@ -84,6 +84,7 @@ ELSEWHERE = {
     "routing.ListedModel": "inside its configuration",
     "routing.FallbackLink": "inside its configuration",
     "governance.Revision": "inside its entry of the audit trail, and in the history of its record",
+    "telemetry.Outcome": "inside its call",
     "governance.Submission": "asked for by whoever submitted it",
     "governance.Batch": "asked for by whoever submitted it",
     "governance.StoredContent": "nowhere: it is sealed, and opened for its owner alone",
