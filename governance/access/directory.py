@@ -55,11 +55,10 @@ class Directory:
 def load_directory() -> Directory:
     """Read keys and applications: two queries."""
     callers = {row.secret_digest: _caller(row) for row in _in_force()}
-    applications = Application.objects.filter(may_run_tasks=True, is_active=True, retired_at=None)
     return Directory(
         callers=callers,
         keys={caller.key: caller for caller in callers.values()},
-        tasks={row.identifier: task_caller(row.identifier, source=row.source) for row in applications},
+        tasks={row.identifier: task_caller(row.identifier, source=row.source) for row in _running_tasks()},
     )
 
 
@@ -67,6 +66,12 @@ def find_caller(secret: str, *, now: datetime) -> Caller | None:
     """The caller behind a secret where no directory is kept: one query."""
     row = _in_force().filter(secret_digest=digest_of(secret)).first()
     return None if row is None else _in_time(_caller(row), now)
+
+
+def find_task_caller(application: str) -> Caller | None:
+    """The caller of a task, for a process that has no directory: one query. ``None`` if it may run none."""
+    row = _running_tasks().filter(identifier=application).first()
+    return None if row is None else task_caller(row.identifier, source=row.source)
 
 
 def directory_poll() -> Polled[Directory]:
@@ -85,6 +90,10 @@ def task_caller(application: str, *, source: str = "") -> Caller:
         expires_at=None,
         source=source,
     )
+
+
+def _running_tasks() -> QuerySet[Application]:
+    return Application.objects.filter(may_run_tasks=True, is_active=True, retired_at=None)
 
 
 def _in_time(caller: Caller | None, now: datetime) -> Caller | None:

@@ -43,6 +43,21 @@ class ServerAccess(logging.Filter):
         return True
 
 
+class WithoutMessages(logging.Filter):
+    """What Celery prints of a message that it cannot execute is the whole of it, and it may hold a prompt: what was
+    wrong is kept, and the name of a task that is not known."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = str(record.msg)
+        if "body" in text:
+            culprit = record.args[0] if isinstance(record.args, tuple) and record.args else None
+            unknown = f": there is no task {culprit}" if isinstance(culprit, KeyError) else ""
+            what = unknown or (f": {type(culprit).__name__}" if isinstance(culprit, Exception) else "")
+            record.msg, record.args = f"a message was discarded{what}", ()
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class LineFormatter(logging.Formatter):
     """`time=… level=… logger=… correlation=… … message=…`, and `traceback=…` where there is one."""
 

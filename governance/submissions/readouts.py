@@ -80,6 +80,12 @@ class BatchProgress:
         return not any(self.counts.get(state) for state in OPEN)
 
 
+def find_status(submission: UUID) -> SubmissionStatus | None:
+    """One call's state, whoever's it is; ``None`` if its row is gone."""
+    row = Submission.objects.filter(pk=submission).first()
+    return None if row is None else status_of(row)
+
+
 def read_status(submission: UUID, *, application: str) -> SubmissionStatus:
     """One call's state: one query.
 
@@ -89,8 +95,8 @@ def read_status(submission: UUID, *, application: str) -> SubmissionStatus:
     return status_of(_row(Submission.objects.all(), submission, application))
 
 
-def read_result(submission: UUID, *, application: str, now: datetime | None = None) -> SubmissionResult:
-    """One call's state, with its answer: one query.
+def read_result(submission: UUID | str, *, application: str, now: datetime | None = None) -> SubmissionResult:
+    """One call's state, with its answer: one query. A call may also be named by the task that handed it in.
 
     Raises:
         SubmissionNotFound: the application has no such call.
@@ -180,8 +186,17 @@ def _declined(row: Submission) -> Failure | None:
     return Failure(FailureKind(row.failure_kind), "the model declined to answer", code=row.failure_code)
 
 
-def _row(rows: QuerySet[Submission], submission: UUID, application: str) -> Submission:
-    row = rows.filter(Q(pk=submission, application=application)).first()
+def _row(rows: QuerySet[Submission], submission: UUID | str, application: str) -> Submission:
+    row = rows.filter(_named(submission), application=application).first()
     if row is None:
         raise SubmissionNotFound(f"there is no submitted call {submission}")
     return row
+
+
+def _named(submission: UUID | str) -> Q:
+    if isinstance(submission, UUID):
+        return Q(pk=submission)
+    try:
+        return Q(pk=UUID(submission)) | Q(task=submission)
+    except ValueError:
+        return Q(task=submission)

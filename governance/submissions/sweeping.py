@@ -27,7 +27,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What a sweep found: calls to send, and how many ended in which way."""
+    """What a sweep found: calls to send, and how many ended in which way.
+
+    A call that ended is sent too where somebody may wait for the result of its task: a worker that finds nothing to do
+    says what became of it.
+    """
 
     deliveries: tuple[Delivery, ...]
     uncertain: int
@@ -44,6 +48,12 @@ class Removal:
     batches: int
 
 
+def deliveries_of(batch: UUID) -> list[Delivery]:
+    """The calls of a batch that wait, in their order, to be sent for the first time."""
+    rows = Submission.objects.filter(batch=batch, state=SubmissionState.QUEUED.value).order_by("position")
+    return [Delivery(*each) for each in rows.values_list("pk", "task")]
+
+
 def sweep(*, now: datetime) -> Sweep:
     """Look at everything whose time has passed. Whoever calls this sends the deliveries."""
     policy = load_settings().submissions
@@ -54,8 +64,12 @@ def sweep(*, now: datetime) -> Sweep:
     unsent.update(state=SubmissionState.QUEUED.value, claim=None, due_at=now)
     queued = Submission.objects.filter(state=SubmissionState.QUEUED.value, due_at__lte=now)
     expired = _end(queued.filter(submitted_at__lte=now - policy.content_kept), SubmissionState.EXPIRED, now)
+    told = [each for each in (*uncertain, *abandoned, *expired) if each.task != str(each.submission)]
     return Sweep(
-        deliveries=_due(queued, policy.content_kept, now), uncertain=uncertain, abandoned=abandoned, expired=expired
+        deliveries=(*_due(queued, policy.content_kept, now), *told),
+        uncertain=len(uncertain),
+        abandoned=len(abandoned),
+        expired=len(expired),
     )
 
 
@@ -72,12 +86,14 @@ def remove_old(*, now: datetime) -> Removal:
     return Removal(contents=contents, submissions=submissions, batches=batches)
 
 
-def _end(rows: QuerySet[Submission], state: SubmissionState, now: datetime) -> int:
-    """End rows in one statement, and remove the requests that nobody will need any more."""
-    ended = rows.update(state=state.value, due_at=None, ended_at=now)
-    if ended:
-        safekeeping.remove(Submission.objects.filter(state=state.value).exclude(request=None).values("request"))
-    return ended
+def _end(rows: QuerySet[Submission], state: SubmissionState, now: datetime) -> list[Delivery]:
+    """End rows, and remove the requests that nobody will need any more."""
+    found = [Delivery(*each) for each in rows.values_list("pk", "task")[:_AT_ONCE]]
+    if found:
+        ids = [each.submission for each in found]
+        rows.filter(pk__in=ids).update(state=state.value, due_at=None, ended_at=now)
+        safekeeping.remove(Submission.objects.filter(pk__in=ids, state=state.value).values("request"))
+    return found
 
 
 def _due(queued: QuerySet[Submission], kept: timedelta, now: datetime) -> tuple[Delivery, ...]:

@@ -68,6 +68,11 @@ class WebServer:
         self.url = ""
 
     @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of the server, for further processes of the same installation."""
+        return dict(self._environ)
+
+    @property
     def process(self) -> subprocess.Popen[bytes]:
         """The server's process."""
         if self._process is None:

@@ -212,6 +212,47 @@ CACHES = {
     ),
 }
 
+# --- Tasks
+# ------------------------------------------------------------------------------------------------------
+# With Redis the broker and the results are there. Without it both are folders: enough for one machine and a
+# handful of calls. What a message may hold is in SECURITY.md.
+
+_TASKS = DATA_DIR / "tasks"
+SIGNALBOX_TASK_FOLDERS = (
+    {} if _REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results", "taken")}
+)
+CELERY_BROKER_URL = _REDIS_URL or "filesystem://localhost"  # a name that nothing is asked of
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {
+        # Shorter than Celery's hour: the message of a call is acknowledged as soon as it is sealed in its row.
+        "visibility_timeout": 600,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 10,
+    }
+    if _REDIS_URL is not None
+    else {
+        "data_folder_in": str(SIGNALBOX_TASK_FOLDERS["messages"]),
+        "data_folder_out": str(SIGNALBOX_TASK_FOLDERS["messages"]),
+        "control_folder": str(SIGNALBOX_TASK_FOLDERS["control"]),
+        "polling_interval": 0.1,  # the default of a second makes it ten times as slow
+    }
+)
+CELERY_RESULT_BACKEND = _REDIS_URL or SIGNALBOX_TASK_FOLDERS["results"].as_uri()
+CELERY_RESULT_EXPIRES = 3600
+CELERY_RESULT_EXTENDED = False  # a result shall not hold the arguments of its task
+CELERY_TASK_DEFAULT_QUEUE = "signalbox"  # other programs may use the same Redis
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a call takes seconds; one that waits in a worker waits for that worker
+CELERY_WORKER_SEND_TASK_EVENTS = False  # events hold the arguments of tasks
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 30.0  # what a call under way is given after SIGQUIT; SIGTERM waits for all of it
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # the schedule is fixed, so there is nothing to remember on disk
+CELERY_TIMEZONE = "UTC"
+
 # --- Logs
 # -------------------------------------------------------------------------------------------------------
 
@@ -221,6 +262,7 @@ LOGGING = {
     "filters": {
         "trace": {"()": "governance.project.logs.TraceFilter"},
         "server_access": {"()": "governance.project.logs.ServerAccess"},
+        "without_messages": {"()": "governance.project.logs.WithoutMessages"},
     },
     "formatters": {
         "text": {"()": "governance.project.logs.LineFormatter"},
@@ -247,6 +289,13 @@ LOGGING = {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # One line for every request to a provider says nothing that the call's row does not, and costs time.
         "httpx": {"level": "WARNING"},
+        # What Celery says of every task it got and did: arguments and return values, which may be prompts and answers.
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.pool": {"level": "INFO"},
+        "celery.worker.consumer.consumer": {"filters": ["without_messages"]},
+        "kombu": {"level": "INFO"},
+        "amqp": {"level": "INFO"},
         # The server has configured its own by now; its lines shall look like all the others.
         "uvicorn": {"handlers": [], "propagate": True},
         "uvicorn.access": {"handlers": [], "filters": ["server_access"], "propagate": True},

@@ -1,0 +1,89 @@
+"""A worker's process: ``celery -A governance.project worker``. Wiring only; the tasks are in ``governance.tasks``.
+
+Settings are found, logs look like those of the web process, a task's lines carry the correlation id of the request
+that sent it, and the loop that calls live on is closed before the process ends, so that calls under way come to their
+end and are recorded.
+"""
+
+import contextlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from celery.signals import (
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_init,
+    worker_process_shutdown,
+    worker_shutdown,
+)
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "governance.project.settings.installation")
+
+import django
+
+django.setup()
+
+# Behind the line above, which makes the records importable.
+from django.conf import settings  # noqa: E402
+
+from governance.gateway import home  # noqa: E402
+from governance.project.http.correlation import correlated  # noqa: E402
+from governance.project.schedule import SCHEDULE  # noqa: E402
+from governance.tasks import CORRELATION_HEADER, app  # noqa: E402
+
+__all__ = ["app"]
+
+app.conf.beat_schedule = SCHEDULE
+
+_LEFT_BEHIND_SECONDS = 60.0
+_running = threading.local()  # by thread: a task that hands a call in, and the call's execution, have one id
+
+
+@setup_logging.connect
+def leave_logs_alone(**_: Any) -> None:
+    """Django has set them up; being connected is what tells Celery so."""
+
+
+@task_prerun.connect
+def begin_trace(task: Any, **_: Any) -> None:
+    """Lines of a task name it, and the request that sent it."""
+    sent: Mapping[str, Any] = task.request.headers or {}
+    offered = sent.get(CORRELATION_HEADER)
+    stack = contextlib.ExitStack()
+    stack.enter_context(correlated(offered=offered if isinstance(offered, str) else None, task=task.name))
+    _running.trace = stack
+
+
+@task_postrun.connect
+def end_trace(**_: Any) -> None:
+    """What the thread does next is something else."""
+    stack: contextlib.ExitStack | None = vars(_running).pop("trace", None)
+    if stack is not None:
+        stack.close()
+
+
+@worker_init.connect
+def keep_messages_private(**_: Any) -> None:
+    """The broker that needs no server moves a message to the folder for temporary files before it reads it, where
+    everybody on the machine could read it too. Messages of workers that were killed in between are removed."""
+    taken = settings.SIGNALBOX_TASK_FOLDERS.get("taken")
+    if taken is None:
+        return
+    tempfile.tempdir = str(taken)
+    for left in Path(taken).glob("*.msg"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
+                left.unlink()
+
+
+@worker_process_shutdown.connect
+@worker_shutdown.connect
+def close_home(**_: Any) -> None:
+    """Of a process that made calls: the last records are written, the connections closed."""
+    home.close()
