@@ -16,8 +16,8 @@ from governance.models import Application, Submission, SubmissionState
 from governance.submissions.intake import submit
 from tests.environment import TestDatabase, chosen_database
 from tests.factories import ApplicationFactory
-from tests.governance.gateway.test_server import furnish
 from tests.governance.submissions.orders import HELPDESK, later, order
+from tests.servers.records import furnish
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web, wait_until
 
