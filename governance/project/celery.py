@@ -7,18 +7,14 @@ end and are recorded.
 
 import contextlib
 import os
-import tempfile
 import threading
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from celery.signals import (
     setup_logging,
     task_postrun,
     task_prerun,
-    worker_init,
     worker_process_shutdown,
     worker_shutdown,
 )
@@ -30,8 +26,6 @@ import django
 django.setup()
 
 # Behind the line above, which makes the records importable.
-from django.conf import settings  # noqa: E402
-
 from governance.gateway import home  # noqa: E402
 from governance.project.http.correlation import correlated  # noqa: E402
 from governance.project.schedule import SCHEDULE  # noqa: E402
@@ -41,7 +35,6 @@ __all__ = ["app"]
 
 app.conf.beat_schedule = SCHEDULE
 
-_LEFT_BEHIND_SECONDS = 60.0
 _running = threading.local()  # by thread: a task that hands a call in, and the call's execution, have one id
 
 
@@ -66,20 +59,6 @@ def end_trace(**_: Any) -> None:
     stack: contextlib.ExitStack | None = vars(_running).pop("trace", None)
     if stack is not None:
         stack.close()
-
-
-@worker_init.connect
-def keep_messages_private(**_: Any) -> None:
-    """The broker that needs no server moves a message to the folder for temporary files before it reads it, where
-    everybody on the machine could read it too. Messages of workers that were killed in between are removed."""
-    taken = settings.SIGNALBOX_TASK_FOLDERS.get("taken")
-    if taken is None:
-        return
-    tempfile.tempdir = str(taken)
-    for left in Path(taken).glob("*.msg"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - left.stat().st_mtime > _LEFT_BEHIND_SECONDS:
-                left.unlink()
 
 
 @worker_process_shutdown.connect

@@ -96,6 +96,7 @@ def running_worker(
             yield worker
         finally:
             worker.stop()
+            sys.stdout.write(worker.log[-8000:])  # shown of a test that fails
 
 
 def _await_ready(worker: Worker) -> None:

@@ -219,9 +219,10 @@ CACHES = {
 
 _TASKS = DATA_DIR / "tasks"
 SIGNALBOX_TASK_FOLDERS = (
-    {} if _REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results", "taken")}
+    {} if _REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results")}
 )
 CELERY_BROKER_URL = _REDIS_URL or "filesystem://localhost"  # a name that nothing is asked of
+CELERY_BROKER_TRANSPORT = None if _REDIS_URL is not None else "governance.project.folder_broker:Transport"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {
         # Shorter than Celery's hour: the message of a call is acknowledged as soon as it is sealed in its row.

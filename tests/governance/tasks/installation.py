@@ -145,7 +145,7 @@ def client_of(web: WebServer, redis_url: str | None) -> Celery:
         client.conf.update(broker_url=redis_url, result_backend=redis_url)
         return client
     folder = Path(web.environ["SIGNALBOX_DATA_DIR"]) / "tasks"
-    for name in ("messages", "control", "results", "taken"):
+    for name in ("messages", "control", "results"):
         (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     messages = str(folder / "messages")
     options = {"data_folder_in": messages, "data_folder_out": messages, "control_folder": str(folder / "control")}
