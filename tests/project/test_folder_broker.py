@@ -32,7 +32,12 @@ def connection(folder: Path, transport: Any = Transport) -> "Connection":
 @pytest.fixture
 def channel(folder: Path) -> Iterator[Any]:
     with connection(folder) as ours:
-        yield ours.channel()
+        yield channel_of(ours)
+
+
+def channel_of(opened: Any) -> Any:
+    """Its channel, of which the methods are not declared."""
+    return opened.channel()
 
 
 def taken(channel: Any) -> list[Any]:
@@ -86,13 +91,13 @@ def test_what_will_never_be_a_message_is_discarded_and_stops_nothing(channel: An
 
 def test_many_who_take_get_each_message_once(folder: Path) -> None:
     with connection(folder) as ours:
-        channel = ours.channel()
+        channel = channel_of(ours)
         for number in range(200):
             channel._put(QUEUE, {"number": number})
 
         def take_all(_: int) -> list[int]:
             with connection(folder) as mine:
-                return [each["number"] for each in taken(mine.channel())]
+                return [each["number"] for each in taken(channel_of(mine))]
 
         with ThreadPoolExecutor(4) as pool:
             numbers = [number for each in pool.map(take_all, range(4)) for number in each]
@@ -101,7 +106,7 @@ def test_many_who_take_get_each_message_once(folder: Path) -> None:
 
 def test_programs_with_kombus_own_transport_and_we_understand_each_other(folder: Path) -> None:
     with connection(folder) as ours, connection(folder, transport="filesystem") as theirs:
-        theirs.channel()._put(QUEUE, {"number": 1})
-        assert taken(ours.channel()) == [{"number": 1}]
-        ours.channel()._put(QUEUE, {"number": 2})
-        assert theirs.channel()._get(QUEUE) == {"number": 2}
+        channel_of(theirs)._put(QUEUE, {"number": 1})
+        assert taken(channel_of(ours)) == [{"number": 1}]
+        channel_of(ours)._put(QUEUE, {"number": 2})
+        assert channel_of(theirs)._get(QUEUE) == {"number": 2}
