@@ -17,10 +17,17 @@ from governance.gateway.authentication import UNKNOWN_KEY, authenticate
 from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStream, PassedOver
 from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
-from governance.gateway.protocols import anthropic, anthropic_replies, openai_chat, openai_chat_replies
+from governance.gateway.protocols import (
+    anthropic,
+    anthropic_replies,
+    openai_chat,
+    openai_chat_replies,
+    openai_responses,
+)
 from governance.gateway.protocols.anthropic_replies import AnthropicWriter
 from governance.gateway.protocols.base import Head, Writer, whole_answer
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
+from governance.gateway.protocols.openai_responses_replies import OpenAIResponsesWriter
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
 from routing.core.calls import CallReply, CallRequest, Frame
@@ -33,6 +40,7 @@ logger = logging.getLogger(__name__)
 _JSON = "application/json"
 _CHAT = OpenAIChatWriter()
 _MESSAGES = AnthropicWriter()
+_RESPONSES = OpenAIResponsesWriter()
 
 
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
@@ -57,6 +65,11 @@ async def count_tokens(request: HttpRequest) -> HttpResponseBase:
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
     facts = await service.read(body, lambda body: measure(anthropic.read_request(body, counts_only=True)))
     return HttpResponse(anthropic_replies.write_count(facts.token_estimate), content_type=_JSON)
+
+
+async def responses(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/responses``, whole and streamed."""
+    return await _answer(request, read=openai_responses.read_request, writer=_RESPONSES)
 
 
 async def models(request: HttpRequest) -> HttpResponseBase:

@@ -138,6 +138,7 @@ class Tool:
         schema: the JSON schema of its arguments; never changed in place. ``None`` for no arguments.
         strict: whether arguments must obey the schema; ``None`` if not said.
         namespace: the group it belongs to; empty for none.
+        grammar: what the free text it takes must look like, as OpenAI writes it: ``syntax`` and ``definition``.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Tool:
     kind: ToolKind = ToolKind.FUNCTION
     namespace: str = ""
     mark: CacheMark | None = None
+    grammar: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 class ToolMode(StrEnum):

@@ -39,6 +39,7 @@ class Feature(StrEnum):
     TOOLS = "tools"
     STRICT_TOOLS = "strictTools"
     CUSTOM_TOOLS = "customTools"
+    GRAMMAR = "grammar"
     NAMESPACED_TOOLS = "namespacedTools"
     HOSTED_TOOLS = "hostedTools"
     TOOL_RESULT_FAILED = "toolResultFailed"
@@ -141,6 +142,8 @@ def _of_tool(tool: Tool) -> Iterator[Feature]:
         yield Feature.HOSTED_TOOLS
         return
     yield Feature.CUSTOM_TOOLS if tool.kind is ToolKind.CUSTOM else Feature.TOOLS
+    if tool.grammar is not None:
+        yield Feature.GRAMMAR
     if tool.strict:
         yield Feature.STRICT_TOOLS
     if tool.namespace:

@@ -18,6 +18,7 @@ class Fate(StrEnum):
     READ = "read"
     OURS = "ours"
     NATIVE = "native"
+    IGNORED = "ignored"
     REFUSED = "refused"
 
 
@@ -27,7 +28,8 @@ class Field:
 
     Attributes:
         fate: ``READ`` into the canonical request; ``OURS``: Signalbox itself acts on it; ``NATIVE``: only the same
-            protocol carries it; ``REFUSED``: nobody may set it.
+            protocol carries it; ``IGNORED``: it asks for nothing, so other protocols are not sent it; ``REFUSED``:
+            nobody may set it.
         features: what it asks for, where it is read. Empty for what every dialect has.
         harmless: values of a native field that ask for nothing, and so are carried everywhere.
     """
@@ -39,6 +41,7 @@ class Field:
 
 OURS = Field(Fate.OURS)
 NATIVE = Field(Fate.NATIVE)
+IGNORED = Field(Fate.IGNORED)
 READ = Field(Fate.READ)
 REFUSED = Field(Fate.REFUSED)
 
@@ -56,7 +59,8 @@ def native_but(*harmless: Any) -> Field:
 class FieldBook:
     """The fields of one protocol by their path: names joined by dots, list elements without a name of their own.
 
-    An entry speaks for everything below it unless that has entries too.
+    An entry speaks for everything below it unless that has entries too; one that ends in ``*`` for the members that
+    have none of their own, where there are objects of many kinds.
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
@@ -92,5 +96,5 @@ class FieldBook:
                 return self.fields[path]
             path = path.rpartition(".")[0]
             if path and self._members.get(path):
-                return None  # an object whose members each have an entry
+                return self._members[path].get("*")  # an object whose members each have an entry
         return None

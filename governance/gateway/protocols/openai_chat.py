@@ -105,7 +105,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "tools.custom": reads(F.CUSTOM_TOOLS),
         "tools.custom.name": READ,
         "tools.custom.description": READ,
-        "tools.custom.format": native_but({"type": "text"}),
+        "tools.custom.format": reads(F.GRAMMAR),
         "tools.cache_control": reads(F.CACHE_MARKS),
         "functions": NATIVE,
         "function_call": NATIVE,
@@ -342,6 +342,7 @@ class _Reader:
             self.look(content, "tools", where)
             self.look(body, f"tools.{kind}", f"{where}.{kind}")
         description, schema, strict = body.get("description"), body.get("parameters"), body.get("strict")
+        grammar = body.get("format")
         return Tool(
             name=str(body.get("name", "")),
             schema_bytes=size,
@@ -350,6 +351,7 @@ class _Reader:
             strict=strict if isinstance(strict, bool) else None,
             kind=kind,
             mark=self.mark(content, where),
+            grammar=grammar if isinstance(grammar, dict) and grammar.get("type") == "grammar" else None,
         )
 
     def tool_choice(self) -> ToolChoice | None:

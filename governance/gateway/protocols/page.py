@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from governance.gateway.protocols.anthropic import BOOK as ANTHROPIC
 from governance.gateway.protocols.fields import Fate, Field, FieldBook
 from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
+from governance.gateway.protocols.openai_responses import BOOK as OPENAI_RESPONSES
 from routing.core.conversation import Protocol
 from routing.providers.base import Carries
 from routing.providers.registry import ADAPTER_TYPES
@@ -26,6 +27,7 @@ TITLES: Mapping[Protocol, str] = {
 INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {
     Protocol.OPENAI_CHAT: ("`POST /v1/chat/completions`", OPENAI_CHAT),
     Protocol.ANTHROPIC: ("`POST /v1/messages`", ANTHROPIC),
+    Protocol.OPENAI_RESPONSES: ("`POST /v1/responses`", OPENAI_RESPONSES),
 }
 """What callers speak: the endpoint and its fields."""
 
@@ -60,6 +62,8 @@ def cell(field: Field, carries: Carries | None) -> str:
         return "refused"
     if carries is None:
         return "untouched"
+    if field.fate is Fate.IGNORED:
+        return "not sent: it asks for nothing"
     if field.fate is Fate.NATIVE:
         return "refused" + "".join(f", unless `{json.dumps(value)}`" for value in field.harmless)
     if not field.features:

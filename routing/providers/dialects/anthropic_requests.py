@@ -29,7 +29,7 @@ from routing.core.features import Feature
 from routing.providers.base import Carries
 from routing.providers.dialects.carrying import not_carried, read_data_url, refuse_uncarried
 from routing.providers.dialects.splicing import with_members
-from routing.providers.dialects.tools import flat_name, input_of, schema_of
+from routing.providers.dialects.tools import description_of, flat_name, input_of, schema_of
 
 INTO = "Anthropic's messages"
 
@@ -47,6 +47,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.TOOLS: "`tools`",
         Feature.STRICT_TOOLS: "`strict`",
         Feature.CUSTOM_TOOLS: "a tool that takes an object with one text, turned back in the answer",
+        Feature.GRAMMAR: "told in the tool's description",
         Feature.NAMESPACED_TOOLS: "one flat name, turned back in the answer",
         Feature.TOOL_RESULT_FAILED: "`is_error`",
         Feature.TOOL_RESULT_PARTS: "blocks inside the `tool_result`",
@@ -164,8 +165,8 @@ def _output_config(request: CallRequest) -> dict[str, Any]:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     written: dict[str, Any] = {"name": flat_name(tool.name, tool.namespace), "input_schema": schema_of(tool)}
-    if tool.description:
-        written["description"] = tool.description
+    if tool.description or tool.grammar is not None:
+        written["description"] = description_of(tool)
     if tool.strict:
         written["strict"] = True
     return _marked(written, tool.mark)

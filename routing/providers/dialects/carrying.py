@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from routing.core.calls import CallRequest
-from routing.core.conversation import Protocol, ReasoningPart
+from routing.core.conversation import OpaquePart, Protocol, ReasoningPart, ToolKind
 from routing.core.failures import Failure, FailureKind, RouteUnusable
 from routing.core.features import Feature, features_of
 from routing.providers.base import Carries
@@ -52,7 +52,7 @@ def refuse_uncarried(request: CallRequest, *, carries: Carries, protocol: Protoc
         raise refusal(request.uncarried[0], into=into)
     missing = features_of(request) - carries.keys()
     if missing:
-        raise not_carried(request, min(missing), into=into)
+        raise not_carried(request, min(missing), into=into, because=_what_it_is(request, min(missing)))
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ReasoningPart) and part.issuer not in (None, protocol):
@@ -62,6 +62,18 @@ def refuse_uncarried(request: CallRequest, *, carries: Carries, protocol: Protoc
                     into=into,
                     because=f"it was sealed for {part.issuer}, and nobody else can open it",
                 )
+
+
+def _what_it_is(request: CallRequest, feature: Feature) -> str:
+    """Which tool or part a feature is about, where the name of the field alone does not say."""
+    match feature:
+        case Feature.HOSTED_TOOLS:
+            kinds = dict.fromkeys(each.name for each in request.tools if each.kind is ToolKind.HOSTED)
+            return f"{', '.join(kinds)} runs at the vendor whose tool it is"
+        case Feature.OTHER_PARTS:
+            parts = (part for message in request.messages for part in message.parts)
+            return ", ".join(dict.fromkeys(part.kind for part in parts if isinstance(part, OpaquePart)))
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

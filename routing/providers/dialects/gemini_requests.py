@@ -27,7 +27,7 @@ from routing.core.conversation import (
 from routing.core.features import Feature
 from routing.providers.base import Carries
 from routing.providers.dialects.carrying import NotCarried, not_carried, read_data_url, refuse_uncarried
-from routing.providers.dialects.tools import flat_name, input_of, schema_of
+from routing.providers.dialects.tools import description_of, flat_name, input_of, schema_of
 
 INTO = "Gemini"
 
@@ -40,6 +40,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.TOOLS: "`functionDeclarations`",
         Feature.STRICT_TOOLS: "the calling mode `VALIDATED`, for all tools",
         Feature.CUSTOM_TOOLS: "a function that takes an object with one text, turned back in the answer",
+        Feature.GRAMMAR: "told in the tool's description",
         Feature.NAMESPACED_TOOLS: "one flat name, turned back in the answer",
         Feature.TOOL_RESULT_FAILED: "`error` in place of `result` inside the `functionResponse`",
         Feature.TOOL_RESULT_PARTS: "texts in the `functionResponse`, images and files as parts beside it",
@@ -62,6 +63,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.FREQUENCY_PENALTY: "`frequencyPenalty`",
         Feature.SEED: "`seed`",
         Feature.STOP: "`stopSequences`",
+        Feature.USER: "not sent: this vendor takes no word of end users",
         Feature.CACHE_MARKS: "not sent: caches work by themselves there",
         Feature.CACHE_KEY: "not sent: this vendor's cache needs no key",
         Feature.STREAM_USAGE: "always reported",
@@ -139,8 +141,8 @@ def _thinking(request: CallRequest) -> dict[str, Any] | None:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     declared: dict[str, Any] = {"name": flat_name(tool.name, tool.namespace)}
-    if tool.description:
-        declared["description"] = tool.description
+    if tool.description or tool.grammar is not None:
+        declared["description"] = description_of(tool)
     schema = schema_of(tool)
     if schema.get("properties") or set(schema) - {"type", "properties"}:
         declared["parametersJsonSchema"] = schema  # an object without properties is refused

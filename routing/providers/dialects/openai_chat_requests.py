@@ -31,7 +31,7 @@ from routing.providers.base import Carries
 from routing.providers.dialects.carrying import not_carried, refuse_uncarried
 from routing.providers.dialects.efforts import effort_of
 from routing.providers.dialects.splicing import members_of, splice, with_members
-from routing.providers.dialects.tools import arguments_of, flat_name, schema_of
+from routing.providers.dialects.tools import arguments_of, description_of, flat_name, schema_of
 
 INTO = "OpenAI's chat completions"
 
@@ -47,6 +47,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.TOOLS: "`tools`",
         Feature.STRICT_TOOLS: "`function.strict`",
         Feature.CUSTOM_TOOLS: "a function that takes an object with one text, turned back in the answer",
+        Feature.GRAMMAR: "told in the tool's description",
         Feature.NAMESPACED_TOOLS: "one flat name, turned back in the answer",
         Feature.TOOL_RESULT_FAILED: "the result is told behind the words “The tool failed:”",
         Feature.TOOL_RESULT_PARTS: "texts in the tool's message, images and files in a user's message after it",
@@ -263,8 +264,8 @@ def _part(part: Part) -> dict[str, Any] | None:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": flat_name(tool.name, tool.namespace), "parameters": schema_of(tool)}
-    if tool.description:
-        function["description"] = tool.description
+    if tool.description or tool.grammar is not None:
+        function["description"] = description_of(tool)
     if tool.strict is not None:
         function["strict"] = tool.strict
     return {"type": "function", "function": function}

@@ -1,7 +1,7 @@
 """Requests on the wire of OpenAI's responses: those that arrived in it as they are, all others written from the
 canonical call. Nothing is kept at the vendor for callers who could not ask for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -46,6 +46,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.TOOLS: "`tools` of the type `function`",
         Feature.STRICT_TOOLS: "`strict`",
         Feature.CUSTOM_TOOLS: "`tools` of the type `custom`",
+        Feature.GRAMMAR: "`format` of the tool",
         Feature.NAMESPACED_TOOLS: "one flat name, turned back in the answer",
         Feature.TOOL_RESULT_FAILED: "the result is told behind the words “The tool failed:”",
         Feature.TOOL_RESULT_PARTS: "a list of parts as the `output`",
@@ -198,9 +199,15 @@ def _tool(tool: Tool) -> dict[str, Any]:
     name = flat_name(tool.name, tool.namespace)
     described = {"description": tool.description} if tool.description else {}
     if tool.kind is ToolKind.CUSTOM:
-        return {"type": "custom", "name": name, **described}
+        grammar = {} if tool.grammar is None else {"format": _grammar(tool.grammar)}
+        return {"type": "custom", "name": name, **described, **grammar}
     strict = bool(tool.strict)  # unsaid would mean true there
     return {"type": "function", "name": name, **described, "parameters": schema_of(tool), "strict": strict}
+
+
+def _grammar(grammar: Mapping[str, Any]) -> dict[str, Any]:
+    rules = grammar.get("grammar")  # chat completions write it one level deeper
+    return {"type": "grammar", **(rules if isinstance(rules, dict) else grammar)}
 
 
 def _choice(choice: ToolChoice | None, tools: Iterable[Tool]) -> str | dict[str, Any] | None:

@@ -62,6 +62,16 @@ NO_NAMES = ToolNames()
 """For requests whose tools kept their names."""
 
 
+def description_of(tool: Tool) -> str:
+    """What a tool is said to do, with the grammar of the text it takes for wires that have no place for one."""
+    if tool.grammar is None:
+        return tool.description
+    rules = tool.grammar.get("grammar", tool.grammar)  # chat completions write it one level deeper
+    rules = rules if isinstance(rules, dict) else {}
+    told = f"The input has to follow this {rules.get('syntax', '')} grammar:\n{rules.get('definition', '')}"
+    return f"{tool.description}\n\n{told}" if tool.description else told
+
+
 def schema_of(tool: Tool) -> dict[str, Any]:
     """The schema of what a tool takes, as an object's."""
     if tool.kind is ToolKind.CUSTOM:

@@ -34,6 +34,8 @@ SCHEMA = {
     "additionalProperties": False,
 }
 TOOL = Tool("look_up", 90, "Looks a city up", SCHEMA)
+PATCH = Tool("patch", 40, "Applies a patch", kind=ToolKind.CUSTOM)
+GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 PDF = "data:application/pdf;base64," + b64encode(b"%PDF-1.7 sample").decode()
 
@@ -89,7 +91,8 @@ SAMPLES: dict[F, CallRequest] = {
     F.OTHER_PARTS: showing(OpaquePart("input_audio")),
     F.TOOLS: replace(plain(), tools=(TOOL,)),
     F.STRICT_TOOLS: replace(plain(), tools=(replace(TOOL, strict=True),)),
-    F.CUSTOM_TOOLS: replace(plain(), tools=(Tool("patch", 40, "Applies a patch", kind=ToolKind.CUSTOM),)),
+    F.CUSTOM_TOOLS: replace(plain(), tools=(PATCH,)),
+    F.GRAMMAR: replace(plain(), tools=(replace(PATCH, grammar=GRAMMAR),)),
     F.NAMESPACED_TOOLS: replace(plain(), tools=(replace(TOOL, namespace="atlas"),)),
     F.HOSTED_TOOLS: replace(plain(), tools=(Tool("web_search", 20, kind=ToolKind.HOSTED),)),
     F.TOOL_RESULT_FAILED: asked(result=replace(RESULT, has_failed=True)),
@@ -127,6 +130,7 @@ SAMPLES: dict[F, CallRequest] = {
 BESIDES: dict[F, frozenset[F]] = {
     F.IMAGE_DETAIL: frozenset({F.IMAGE_LINK}),
     F.STRICT_TOOLS: frozenset({F.TOOLS}),
+    F.GRAMMAR: frozenset({F.CUSTOM_TOOLS}),
     F.NAMESPACED_TOOLS: frozenset({F.TOOLS}),
     F.TOOL_RESULT_FAILED: frozenset({F.TOOLS}),
     F.TOOL_RESULT_PARTS: frozenset({F.TOOLS, F.IMAGE_DATA}),
@@ -148,6 +152,7 @@ _WITHOUT: dict[F, CallRequest] = {
     F.LATER_INSTRUCTIONS: plain(said("Why?"), said("Well?")),
     F.IMAGE_DETAIL: SAMPLES[F.IMAGE_LINK],
     F.STRICT_TOOLS: _WITH_TOOLS,
+    F.GRAMMAR: SAMPLES[F.CUSTOM_TOOLS],
     F.NAMESPACED_TOOLS: _WITH_TOOLS,
     F.TOOL_RESULT_FAILED: asked(result=RESULT),
     F.TOOL_RESULT_PARTS: asked(result=RESULT),

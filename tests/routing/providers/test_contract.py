@@ -222,6 +222,13 @@ async def test_reasoning_that_another_vendor_sealed_is_refused(line: Line) -> No
     assert caught.value.failure.parameter == Feature.SEALED_REASONING
 
 
+async def test_a_tool_that_another_vendor_runs_is_named(line: Line) -> None:
+    with pytest.raises(NotCarried, match="web_search runs at the vendor"):
+        await line.ask(SAMPLES[Feature.HOSTED_TOOLS])
+    with pytest.raises(NotCarried, match="input_audio"):
+        await line.ask(SAMPLES[Feature.OTHER_PARTS])
+
+
 async def test_what_the_canonical_form_does_not_hold_is_refused_by_its_name(line: Line) -> None:
     with pytest.raises(NotCarried, match=r"messages\[3\]\.colour cannot be carried") as caught:
         await line.ask(replace(plain(), uncarried=("messages[3].colour", "x")))

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
 
 from governance.gateway.protocols.checks import STEERING
 from governance.gateway.protocols.fields import NATIVE, READ, Fate, FieldBook, native_but, reads
@@ -14,6 +15,7 @@ from tests.governance.gateway.protocols.sdk_fields import field_paths
 BOOKS = {protocol: book for protocol, (_, book) in INCOMING.items()}
 TYPED: dict[Protocol, Any] = {
     Protocol.OPENAI_CHAT: completion_create_params.CompletionCreateParamsStreaming,
+    Protocol.OPENAI_RESPONSES: response_create_params.ResponseCreateParamsStreaming,
     Protocol.ANTHROPIC: message_create_params.MessageCreateParamsStreaming,
 }
 """The request of each protocol, as the vendor's client types it."""

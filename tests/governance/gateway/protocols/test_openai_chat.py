@@ -128,10 +128,6 @@ def test_a_whole_request_is_held_and_nothing_is_left_over() -> None:
             {"tools": [{"type": "function", "function": {"name": "f", "examples": []}}]},
             ("tools[0].function.examples",),
         ),
-        (
-            {"tools": [{"type": "custom", "custom": {"name": "f", "format": {"type": "grammar"}}}]},
-            ("tools[0].custom.format",),
-        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
