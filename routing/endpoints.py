@@ -95,6 +95,7 @@ def endpoint_of(row: Provider, *, vault: Vault) -> Endpoint:
         base_url=row.base_url or kind.base_url,
         api_key=key,
         organization=row.organization,
+        api_version=row.api_version,
         timeouts=timeouts,
         allow_http=row.reach == Reach.SELF_HOSTED,
         max_concurrent=row.max_concurrent,

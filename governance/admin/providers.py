@@ -97,7 +97,7 @@ class ProviderAdmin(NamedRecordAdmin):
     readonly_fields = ("key",)
     fieldsets = (
         (None, {"fields": ("name", "identifier", "is_active", "priority")}),
-        ("Where calls go", {"fields": ("adapter_type", "base_url", "organization", "max_concurrent")}),
+        ("Where calls go", {"fields": ("adapter_type", "base_url", "api_version", "organization", "max_concurrent")}),
         ("Key", {"fields": ("key", *KEY_FIELDS)}),
         ("Where data goes", {"fields": ("reach", "data_boundary", "region")}),
         (

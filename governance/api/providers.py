@@ -38,7 +38,7 @@ class ProviderSerializer(ReasonedSerializer):
     class Meta:
         model = Provider
         fields: tuple[str, ...] = (
-            "identifier", "name", "is_active", "priority", "adapter_type", "base_url", "organization",
+            "identifier", "name", "is_active", "priority", "adapter_type", "base_url", "api_version", "organization",
             "max_concurrent", "reach", "data_boundary", "region", "connect_timeout", "first_event_timeout",
             "between_events_timeout", "total_timeout", "has_key", "key_hint", "source", "created_at",
             "updated_at", "retired_at", "reason",

@@ -6,12 +6,14 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 
 from routing.core.catalogue import DEFAULT_PRIORITY
 from routing.core.vocabulary import LABELS, DataBoundary, Reach
 from routing.models.versions import NamedRecord, VersionCounter
+
+API_VERSION = r"\A\d{4}-\d{2}-\d{2}(-preview)?\Z"
 
 
 class CatalogueVersion(VersionCounter):
@@ -41,6 +43,14 @@ class Provider(NamedRecord):
     sealed_key = models.BinaryField(null=True, blank=True, editable=False)
     key_hint = models.CharField(max_length=8, blank=True, editable=False)
     organization = models.CharField(max_length=100, blank=True, help_text="The account's organization, if it has one.")
+    api_version = models.CharField(
+        "API version",
+        max_length=30,
+        blank=True,
+        validators=[RegexValidator(API_VERSION, "Write it as the vendor does, such as 2025-04-01-preview.")],
+        help_text="Azure alone: with one, deployments are called below the resource's address; without one the address "
+        "ends in /openai/v1.",
+    )
     reach = models.CharField(
         max_length=20,
         choices=[(each.value, LABELS[each]) for each in Reach],

@@ -73,6 +73,7 @@ class Endpoint:
         base_url: up to and including the version, such as ``https://api.openai.com/v1``.
         api_key: empty where the host wants none.
         organization: the vendor's organization id; empty if none.
+        api_version: the version of the API to ask for, where a vendor has several behind one address; empty if none.
         headers: additional headers the operator configured, as pairs.
         allow_http: whether plain http is allowed, that is, whether the provider is marked as self-hosted.
         max_concurrent: how many calls may run at once; kept by the gateway, not here.
@@ -83,6 +84,7 @@ class Endpoint:
     base_url: str
     api_key: str = field(default="", repr=False)
     organization: str = ""
+    api_version: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeouts: Timeouts = Timeouts()
     allow_http: bool = False

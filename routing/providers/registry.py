@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from routing.core.features import Feature
 from routing.providers.adapters.anthropic import AnthropicAdapter
+from routing.providers.adapters.azure_openai import AzureOpenAIAdapter
 from routing.providers.adapters.gemini import GeminiAdapter
 from routing.providers.adapters.openai import OpenAIAdapter
 from routing.providers.adapters.openai_responses import OpenAIResponsesAdapter
@@ -69,6 +70,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 adapter=OpenAIResponsesAdapter(),
                 base_url="https://api.openai.com/v1",
             ),
+            AdapterType(name="azure_openai", label="Azure OpenAI", adapter=AzureOpenAIAdapter()),
             AdapterType(
                 name="anthropic",
                 label="Anthropic",

@@ -405,8 +405,9 @@ class _Reader:
         self._look(config, "output_config", "output_config")
         effort: Effort | None = None
         if config.get("effort") is not None:
-            if config["effort"] in _EFFORTS:
-                effort = Effort(config["effort"])
+            said = config["effort"]
+            if isinstance(said, str) and said in _EFFORTS:
+                effort = Effort(said)
             else:
                 self.uncarried.append("output_config.effort")
         return self._shape(config.get("format")), self._wish(effort)

@@ -396,7 +396,7 @@ class _Reader:
         effort = wish.get("effort")
         if effort is None:
             return None
-        if effort in _EFFORTS:
+        if isinstance(effort, str) and effort in _EFFORTS:
             return ReasoningWish(Effort(effort))
         self.uncarried.append("reasoning.effort")
         return ReasoningWish()

@@ -168,7 +168,7 @@ class ChunkReader:
         metered = _metered(chunk, reports_cost=self._reports_cost) if chunk.get("usage") is not None else []
         if choices is None and not metered and chunk.get("type") in ("keepalive", "keep_alive", "ping"):
             return None
-        if not self._is_started and ("id" in chunk or choices):
+        if not self._is_started and (chunk.get("id") or choices):
             self._is_started = True
             events.append(_started(chunk))
         if choices:

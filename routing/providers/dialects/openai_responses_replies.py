@@ -157,7 +157,7 @@ class _Items:
 
     def added(self, index: int, item: Mapping[str, Any]) -> list[Event]:
         """An item begins."""
-        return self._start_call(index, item) if item.get("type") in _CALLS else []
+        return self._start_call(index, item) if text_of(item.get("type")) in _CALLS else []
 
     def piece(self, index: int, event: Text | Refusal | Reasoning) -> list[Event]:
         """A piece of an item's text."""

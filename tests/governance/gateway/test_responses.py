@@ -8,7 +8,7 @@ import pytest
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Reply
 from tests.governance.gateway.upstream import fails
-from tests.routing.providers.vendors import ANTHROPIC, CALLS, OPENAI, RESPONSES, TEXT, VENDORS, Vendor
+from tests.routing.providers.vendors import ANTHROPIC, CALLS, OPENAI, RESPONSES, TEXT, WIRES, Vendor
 from tests.servers.fake_provider import Script, chunk, head, whole
 
 TOOLS = [
@@ -88,7 +88,7 @@ def test_bytes_are_forwarded_but_for_the_model(world: World, stream: bool) -> No
 
 # --- Other protocols ------------------------------------------------------------------------------------------------
 
-OTHERS = [each for each in VENDORS if each is not RESPONSES]
+OTHERS = [each for each in WIRES if each is not RESPONSES]
 
 
 @pytest.mark.parametrize("vendor", OTHERS, ids=str)

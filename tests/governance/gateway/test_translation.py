@@ -7,7 +7,7 @@ import pytest
 
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.upstream import completion, fails
-from tests.routing.providers.vendors import ANTHROPIC, CALLS, TEXT, VENDORS, Vendor
+from tests.routing.providers.vendors import ANTHROPIC, CALLS, OPENAI, TEXT, WIRES, Vendor
 from tests.servers.fake_provider import Script, chunk, head, whole
 
 USAGE_TOO = {"include_usage": True}
@@ -99,7 +99,7 @@ def test_usage_nobody_asked_for_is_not_told(messages_world: World) -> None:
     assert messages_world.call().actual_cost_nanos is not None
 
 
-OTHERS = [each for each in VENDORS if each.adapter_type != "openai"]
+OTHERS = [each for each in WIRES if each is not OPENAI]
 
 
 @pytest.mark.parametrize("vendor", OTHERS, ids=str)

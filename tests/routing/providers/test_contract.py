@@ -73,7 +73,9 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
 @pytest.fixture
 def line(vendor: Vendor, fake: FakeProvider, transport: HttpTransport, endpoint: MakeEndpoint) -> Line:
     adapter = ADAPTER_TYPES[vendor.adapter_type].adapter
-    return Line(vendor, adapter, fake, transport, endpoint(adapter_type=vendor.adapter_type))
+    return Line(
+        vendor, adapter, fake, transport, endpoint(adapter_type=vendor.adapter_type, api_version=vendor.api_version)
+    )
 
 
 def streamed(frames: Iterable[bytes]) -> list[Step]:

@@ -4,7 +4,7 @@ All of them say the same things: a text, two tool calls, an error. What differs 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -71,9 +71,11 @@ class Vendor:
     model_ids: tuple[str, ...]
     codec: MakeCodec
     has_end_mark: bool = True
+    api_version: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
-        return self.adapter_type
+        return self.name or self.adapter_type
 
 
 # --- OpenAI chat ----------------------------------------------------------------------------------------------------
@@ -453,4 +455,44 @@ GEMINI = Vendor(
     has_end_mark=False,
 )
 
-VENDORS = (OPENAI, ANTHROPIC, RESPONSES, GEMINI)
+# --- Azure ----------------------------------------------------------------------------------------------------------
+
+_FILTERED = sse({"choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": []})
+_BLOCKED = {"code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}, "message": "no"}
+
+AZURE = replace(
+    OPENAI,
+    name="azure_openai",
+    adapter_type="azure_openai",
+    line="POST /v1/chat/completions HTTP/1.1",
+    stream_line="POST /v1/chat/completions HTTP/1.1",
+    key_header=("api-key", "{key}"),
+    stream=(_FILTERED, *OPENAI.stream),
+    errors=(
+        Refused(
+            name="rate",
+            status=429,
+            body={"error": {"code": "429", "message": "Requests have exceeded the token rate limit"}},
+            headers={"retry-after-ms": "7000", "retry-after": "8"},
+            kind=FailureKind.RATE_LIMITED,
+            retry_after=7,
+        ),
+        Refused(name="key", status=401, body={"error": {"code": "401", "message": "no"}}, kind=FailureKind.AUTH),
+        Refused(
+            name="deployment",
+            status=404,
+            body={"error": {"code": "DeploymentNotFound", "message": "no"}},
+            kind=FailureKind.NOT_FOUND,
+        ),
+        Refused(name="filter", status=400, body={"error": _BLOCKED}, kind=FailureKind.REFUSED),
+    ),
+)
+_DEPLOYED = "POST /v1/openai/deployments/model-x/chat/completions?api-version=2025-04-01-preview HTTP/1.1"
+AZURE_CLASSIC = replace(
+    AZURE, name="azure_deployments", line=_DEPLOYED, stream_line=_DEPLOYED, api_version="2025-04-01-preview"
+)
+
+WIRES = (OPENAI, ANTHROPIC, RESPONSES, GEMINI)
+"""One vendor for each protocol."""
+
+VENDORS = (*WIRES, AZURE, AZURE_CLASSIC)
