@@ -2,13 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
-from governance.gateway.context import CallContext
 from governance.gateway.errors import Problem
 from routing.core import conversation
-from routing.core.calls import CallReply, Event, Frame
+from routing.core.calls import CallReply, CallRequest, Event, Frame
 from routing.core.money import Money
+
+
+class Asked(Protocol):
+    """What of a call its answer speaks of; the gateway's context has it."""
+
+    @property
+    def call_id(self) -> UUID:
+        """The call's id."""
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began."""
+
+    @property
+    def request(self) -> CallRequest:
+        """What was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +39,7 @@ class Head:
     wants_usage: bool = True
 
     @classmethod
-    def of(cls, context: CallContext) -> "Head":
+    def of(cls, context: Asked) -> "Head":
         """What the answer of a call says of itself."""
         return cls(
             call=str(context.call_id),
