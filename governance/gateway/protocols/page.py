@@ -50,7 +50,9 @@ route is left the caller gets a 400 with the code `unsupported_conversion` and t
 listed is refused like one that is; null means that a field is not there.
 
 Answers are written back in the caller's protocol, whole and streamed: text, reasoning, refusals, tool calls, the reason
-the model stopped, and usage with its cached, written and reasoning parts.
+the model stopped, and usage with its cached, written and reasoning parts. Reasoning that a vendor sealed is handed back
+to that vendor through the caller ([decision 0071](decisions/0071-reasoning-belongs-to-whom-sealed-it.md)), except by
+chat completions, which have no place for a seal. Citations and log probabilities are not written in another protocol.
 """
 
 
