@@ -52,6 +52,9 @@ ERROR_TYPES: Mapping[int, str] = {
 }
 """The vendor's word for a status; ``api_error`` for those above 500, ``invalid_request_error`` for the rest."""
 
+_WORDS = (Text, Refusal, Reasoning, ReasoningSealed)
+_NO_CALL = -1  # where words wait
+
 
 class AnthropicWriter:
     """See ``base.Writer``."""
@@ -94,7 +97,8 @@ class AnthropicWriter:
 
 
 class EventWriter:
-    """See ``base.StreamWriter``. Blocks do not overlap here, so what a call says while another is open waits."""
+    """See ``base.StreamWriter``. Blocks do not overlap here, and nobody says when a call is complete, so whatever comes
+    after the first call waits for the end."""
 
     def __init__(self, head: Head) -> None:
         self._head = head
@@ -119,6 +123,9 @@ class EventWriter:
         return b"".join([*pieces, _framed(delta), _framed({"type": "message_stop"})])
 
     def _event(self, event: Event) -> bytes:
+        if self._call is not None and isinstance(event, _WORDS):
+            self._waiting.setdefault(_NO_CALL, []).append(event)
+            return b""
         match event:
             case Started():
                 self._started = event
@@ -168,7 +175,7 @@ class EventWriter:
         return b""
 
     def _start(self, kind: str, block: dict[str, Any]) -> bytes:
-        closed = self._begin() + self._close_all()
+        closed = self._begin() + self._close()
         self._index += 1
         self._open = kind
         return closed + _framed({"type": "content_block_start", "index": self._index, "content_block": block})
@@ -185,15 +192,10 @@ class EventWriter:
     def _close_all(self) -> bytes:
         """Close what is open, and say what has waited for that."""
         pieces = [self._close()]
-        while self._waiting:
-            _, events = self._waiting.popitem() if len(self._waiting) == 1 else self._oldest()
+        for events in self._waiting.values():
             pieces += [self._event(each) for each in events]
             pieces.append(self._close())
         return b"".join(pieces)
-
-    def _oldest(self) -> tuple[int, list[Event]]:
-        index = next(iter(self._waiting))
-        return index, self._waiting.pop(index)
 
 
 class _Said:
