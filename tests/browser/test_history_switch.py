@@ -124,7 +124,7 @@ def test_the_switch_of_call_history(bench: Bench, browser: Browser) -> None:
         visitor.go(f"{operations.PANEL.url}?operation=chat")
         expect(page.locator("section", has_text="who would be chosen").first).to_contain_text("prod-east/swift")
         assert visitor.troubles == []
-    look_on(bench, browser)
+    look_on(bench, browser, call_id)
 
 
 def throw(visitor: Visitor) -> None:
@@ -146,11 +146,15 @@ def throw(visitor: Visitor) -> None:
     expect(page.locator("body")).to_contain_text("routing.callHistory: changed")
 
 
-def look_on(bench: Bench, browser: Browser) -> None:
-    """An auditor sees every panel, and what the switch would do, and nothing to press."""
+def look_on(bench: Bench, browser: Browser, call_id: str) -> None:
+    """An auditor sees every panel, the decision, the record of the call, what the switch would do; nothing to press."""
     with visiting(browser, bench.web, "ada") as visitor:
         for panel in (policy, why, signals, operations, routed):
             visitor.go(panel.PANEL.url)
+        assert chosen(visitor).startswith("prod-east/swift goes first")
+        assert set(latencies(visitor.page).values()) == {"0.5937", "0.4063"}
+        visitor.go(f"/admin/telemetry/call/{call_id}/change/")
+        assert set(latencies(visitor.page).values()) == {"0.5937", "0.4063"}
         visitor.go(policy.PANEL.url)
         row = visitor.page.locator(".sb-policy tbody tr", has_text="routing.callHistory")
         row.get_by_role("link", name="What if").click()

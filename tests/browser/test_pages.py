@@ -18,8 +18,12 @@ from pytest_django import DjangoDbBlocker
 from governance.changes.records import save_record
 from governance.demo.seed import seed
 from governance.models import AccessKey, AuditEvent
-from governance.tab import policy
+from governance.questions import Question
+from governance.tab import policy, why
+from governance.tab.addresses import address_of
 from governance.tab.pages import PANELS
+from routing.core.policy import PolicyMode
+from routing.core.vocabulary import Operation
 from routing.models import Configuration, LanguageModel, Price, Provider
 from routing.vault import Vault
 from tests.authors import SOMEBODY
@@ -94,6 +98,8 @@ def pages() -> Iterator[str]:
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
     yield from (panel.url for panel in PANELS)
+    yield address_of(Question("support-chat", Operation.CHAT, PolicyMode.ECONOMY, history=True))
+    yield f"{why.PANEL.url}?configuration=nowhere&mode=haste"
     yield from (f"{policy.PANEL.url}?{asked}" for asked in SWITCHES)
     for kind in ("model", "setting"):  # the one that `rename` changed, and one that is as it was
         record = AuditEvent.objects.filter(kind=kind)[0].record
