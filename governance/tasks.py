@@ -64,15 +64,24 @@ def make_folders(**_: Any) -> None:
 # --- Handing in ------------------------------------------------------------------------------------------------------
 
 
-def submit(order: CallOrder, *, caller: Caller) -> UUID:
+def submit(order: CallOrder, *, caller: Caller, again: str = "") -> UUID:
     """Hand a call in and send it to the workers once the transaction around this, if any, is committed; gives its id.
+
+    Args:
+        order: the call.
+        caller: in whose name.
+        again: what the application calls the order, if it may come again: the second time it is the call of the first.
 
     Raises:
         RequestProblem: the request cannot become a call.
     """
+    task = f"{caller.application}:{again}" if again else ""
     with transaction.atomic():
-        submission = intake.submit(order, caller=caller)
-        transaction.on_commit(partial(send, [Delivery(submission, str(submission))]))
+        try:
+            submission = intake.submit(order, caller=caller, task=task)
+        except AlreadySubmitted as before:
+            return before.submission
+        transaction.on_commit(partial(send, [Delivery(submission, task or str(submission))]))
     return submission
 
 

@@ -1,35 +1,56 @@
-"""Calls: what is recorded of each, why this model, and whether the answer was of use. An application has its own."""
+"""Calls: handed in, waited for, and read with what is recorded of them. An application has its own."""
 
+import asyncio
+import re
+import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Prefetch, QuerySet
+import orjson
 from django.http import HttpResponseBase
-from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.status import HTTP_201_CREATED
+from rest_framework.status import HTTP_200_OK, HTTP_202_ACCEPTED
 
+from governance import tasks
 from governance.access.directory import Caller
 from governance.api.authentication import caller_of
-from governance.api.exceptions import ApiProblem, ProblemType
-from governance.api.explained import ExplanationSerializer, explanation_document
+from governance.api.awaited import AwaitedView, cross
+from governance.api.call_records import (
+    CallSerializer,
+    RecordSerializer,
+    call_document,
+    detailed_calls,
+    no_such_call,
+    own_calls,
+    record_document,
+)
+from governance.api.exceptions import ProblemType, wrong_field
 from governance.api.pagination import PageQuery, page_of
+from governance.api.parsers import CallParser
 from governance.api.permissions import KEYS, both
-from governance.api.serializers import MoneySerializer, StrictSerializer
-from governance.api.usage import UsageTokensSerializer
-from governance.api.views import ApiView, Operation
-from governance.explanations import explain
-from routing.core.money import Money
-from routing.core.transcript import TranscriptError, restore
+from governance.api.serializers import StrictSerializer
+from governance.api.submissions import (
+    CallOrderSerializer,
+    SubmissionSerializer,
+    caller_who_submits,
+    find_submission,
+    order_of,
+    own_submissions,
+)
+from governance.api.views import IDEMPOTENCY_KEY, Operation
+from governance.models import OPEN, SubmissionState
+from governance.submissions.readouts import SubmissionNotFound, read_result
+from routing.core.failures import Failure
 from routing.core.vocabulary import Operation as CallOperation
-from telemetry.models import Attempt, Call
-from telemetry.models import Outcome as OutcomeRow
-from telemetry.outcomes import Judgement, TooManyReports, report
 
-_SIGNALS = ("quality", "health", "cost", "latency", "call_cost")
+MOST_SECONDS = 30
+"""How long a request may wait for a call."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks at a call that is waited for."""
 
 
 class CallQuery(PageQuery):
@@ -44,101 +65,81 @@ class CallQuery(PageQuery):
     model = serializers.CharField(required=False, max_length=100, help_text="Identifier of the model that served.")
 
 
-class RouteSerializer(StrictSerializer):
-    """A route, by identifiers; null in a call where there was none."""
+class FailureSerializer(StrictSerializer):
+    """Why a call that was handed in has no answer, or that the model declined."""
 
-    configuration = serializers.CharField(allow_null=True, help_text="The one it stood for; null if not recorded.")
-    provider = serializers.CharField()
-    model = serializers.CharField()
-    model_id = serializers.CharField(help_text="The id sent to the provider.")
+    kind = serializers.CharField()
+    message = serializers.CharField()
+    code = serializers.CharField()
+    field = serializers.CharField(help_text="Of the request, if one is at fault.")
+    retry_after = serializers.FloatField(allow_null=True, help_text="Seconds to wait before another try.")
 
 
-class CallSerializer(StrictSerializer):
-    """What is recorded of a call. There is nothing of what was asked or answered; null is never zero."""
+class CallDocumentSerializer(StrictSerializer):
+    """A call: how far it is, what came of it, what is recorded of it."""
 
     id = serializers.UUIDField()
-    started_at = serializers.DateTimeField()
-    requested = serializers.CharField(help_text="What the caller named as the model.")
-    operation = serializers.CharField()
-    streamed = serializers.BooleanField()
-    application = serializers.CharField()
-    key = serializers.CharField(help_text="Id of the key; empty for a task.")
-    user = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]  # the class has it as a word of its own
-    success = serializers.BooleanField()
-    failure_kind = serializers.CharField()
-    error_class = serializers.CharField()
-    served = RouteSerializer(allow_null=True, help_text="What answered.")
-    first = RouteSerializer(allow_null=True, help_text="What was sent to first.")
-    response_model = serializers.CharField(help_text="The model that the provider names in its answer.")
-    latency_ms = serializers.FloatField()
-    first_token_ms = serializers.FloatField(allow_null=True, help_text="Until the first token; null unless streamed.")
-    cache_hit = serializers.BooleanField()
-    fallback_attempts = serializers.IntegerField(help_text="Routes sent to before the one that served.")
-    retries = serializers.IntegerField()
-    requests_sent = serializers.IntegerField()
-    tokens = UsageTokensSerializer(allow_null=True)
-    usage_coverage = serializers.CharField(help_text="How well they are known: exact, estimated, partial or absent.")
-    cost = MoneySerializer(allow_null=True, help_text="At the price in force; null if it is not known.")
-    policy_mode = serializers.CharField(help_text="Empty where nothing was decided.")
-    candidates = serializers.IntegerField(allow_null=True)
-    rejection_reasons = serializers.ListField(child=serializers.CharField())
-    signals_used = serializers.ListField(child=serializers.CharField(), help_text="Signals that moved the decision.")
+    state = serializers.ChoiceField([each.value for each in SubmissionState])
+    is_over = serializers.BooleanField(help_text="Whether nothing more will come of it.")
+    submission = SubmissionSerializer(allow_null=True, help_text="Of a call that was handed in; null of any other.")
+    answer = serializers.DictField(
+        allow_null=True, help_text="Of a call that was handed in: what /v1/chat/completions would have answered."
+    )
+    failure = FailureSerializer(allow_null=True)
+    kept_until = serializers.DateTimeField(allow_null=True, help_text="When answer and failure will be removed.")
+    record = RecordSerializer(allow_null=True, help_text="What is recorded, a moment after its end.")
 
 
-class AttemptSerializer(StrictSerializer):
-    """One request sent to a provider, or a route that could not be used."""
+class WaitQuery(StrictSerializer):
+    """How long somebody waits."""
 
-    index = serializers.IntegerField()
-    route = RouteSerializer()
-    started_at = serializers.DateTimeField()
-    waited_ms = serializers.FloatField()
-    latency_ms = serializers.FloatField()
-    failure_kind = serializers.CharField(help_text="Empty if it answered.")
-    error_code = serializers.CharField()
-    output_tokens = serializers.IntegerField(allow_null=True)
-    cost = MoneySerializer(allow_null=True)
-
-
-class OutcomeSerializer(StrictSerializer):
-    """What became of the answer."""
-
-    judgement = serializers.ChoiceField([each.value for each in Judgement])
-    reported_at = serializers.DateTimeField()
-
-
-class CallDetailSerializer(CallSerializer):
-    """A call with what is behind it."""
-
-    attempts = AttemptSerializer(many=True, help_text="Of a call that needed more than one.")
-    outcomes = OutcomeSerializer(many=True, help_text="Reports on the answer, the latest first, which stands.")
-
-
-class OutcomeReport(StrictSerializer):
-    """A report on an answer."""
-
-    judgement = serializers.ChoiceField(
-        [each.value for each in Judgement],
-        help_text="helpful and notHelpful are somebody's word; acceptedUnchanged, edited and discarded what was seen.",
+    wait = serializers.IntegerField(
+        required=False, default=0, min_value=0, max_value=MOST_SECONDS, help_text="Seconds to wait for the call's end."
     )
 
 
-class CallsView(ApiView):
-    """All calls, the latest first."""
+class CallsView(AwaitedView):
+    """All calls, the latest first; and calls to be made by a worker."""
 
+    parser_classes = (CallParser,)
     operations: Mapping[str, Operation] = {
         "GET": Operation(
             name="list_calls",
             summary="List recorded calls",
-            about="A virtual key reads its application's calls. A call is recorded a moment after its end.",
+            about="A virtual key reads its application's calls. A call is recorded a moment after its end; those that "
+            "are handed in and not made yet are listed by submissions.",
             permit=both("telemetry.view_call"),
             query=CallQuery,
             answer=CallSerializer,
             is_page=True,
-        )
+        ),
+        "POST": Operation(
+            name="submit_call",
+            summary="Hand a call in, to be made by a worker",
+            about="Answered at once, or after as many seconds as one waits; 200 if it is over by then. The address in "
+            "Location has what becomes of it.",
+            permit=KEYS,
+            query=WaitQuery,
+            body=CallOrderSerializer,
+            answer=CallDocumentSerializer,
+            status=HTTP_202_ACCEPTED,
+            other_status=HTTP_200_OK,
+            is_repeatable=True,
+            problems=(ProblemType.CONFLICT,),
+        ),
     }
 
-    def get(self, request: Request) -> HttpResponseBase:
+    async def get(self, request: Request) -> HttpResponseBase:
+        return Response(await cross(self._list, request))
+
+    async def post(self, request: Request) -> HttpResponseBase:
+        call, caller = await cross(self._hand_in, request)
+        await _wait(call, caller, seconds=self.query["wait"])
+        document = await cross(_read, call, caller)
+        status = HTTP_200_OK if document["is_over"] else HTTP_202_ACCEPTED
+        return Response(document, status=status, headers={"Location": f"/api/v1/calls/{call}"})
+
+    def _list(self, request: Request) -> dict[str, Any]:
         query = self.query
         rows = own_calls(caller_of(request))
         columns = {"since": "started_at__gte", "until": "started_at__lt", "model": "served_model"}
@@ -147,155 +148,91 @@ class CallsView(ApiView):
                 rows = rows.filter(**{columns.get(name, name): query[name]})
         page = page_of(request, rows, order=("-started_at", "-id"), query=query)
         items = [call_document(row) for row in page.items]
-        return Response({"items": CallSerializer(items, many=True).data, "next": page.next})
+        return {"items": CallSerializer(items, many=True).data, "next": page.next}
+
+    def _hand_in(self, request: Request) -> tuple[UUID, Caller]:
+        sent, caller = self.read_body(request), caller_who_submits(request)
+        return tasks.submit(order_of(sent), caller=caller, again=_own_name(request)), caller
 
 
-class CallView(ApiView):
+class CallView(AwaitedView):
     """One call."""
 
     operations: Mapping[str, Operation] = {
         "GET": Operation(
             name="read_call",
-            summary="Read a recorded call",
-            about="Its id is in the header x-signalbox-call of the answer.",
+            summary="Read a call",
+            about="Its id is in the header x-signalbox-call of an answer, or in the answer to handing it in. What was "
+            "answered is told to its application alone.",
             permit=both("telemetry.view_call"),
-            answer=CallDetailSerializer,
+            query=WaitQuery,
+            answer=CallDocumentSerializer,
         )
     }
 
-    def get(self, request: Request, call: UUID) -> HttpResponseBase:
-        row = find_call(call, caller_of(request))
-        return Response(CallDetailSerializer(_detail(row)).data)
-
-
-class CallExplanationView(ApiView):
-    """Why this model."""
-
-    operations: Mapping[str, Operation] = {
-        "GET": Operation(
-            name="explain_call",
-            summary="Say why this model served a call",
-            about="By the figures that decided it then. A virtual key is told of the models it may use, and of nothing "
-            "that other applications' calls have measured.",
-            permit=both("telemetry.view_call"),
-            answer=ExplanationSerializer,
-        )
-    }
-
-    def get(self, request: Request, call: UUID) -> HttpResponseBase:
+    async def get(self, request: Request, call: UUID) -> HttpResponseBase:
         caller = caller_of(request)
-        row = find_call(call, caller)
-        if row.decision is None:
-            raise ApiProblem(ProblemType.NOT_FOUND, "Nothing was decided for this call, or it was not recorded.")
-        try:
-            decision = restore(row.decision.document)
-        except TranscriptError:
-            raise ApiProblem(
-                ProblemType.NOT_FOUND, "The decision was recorded by another version, and cannot be read by this one."
-            ) from None
-        explanation = explain(decision)
-        allowed = None if caller is None else caller.allowed_models
-        refusal = explanation.refusal and decision.refusal(allowed_models=allowed)
-        return Response(explanation_document(explanation, caller=caller, refusal=refusal))
+        await _wait(call, caller, seconds=self.query["wait"])
+        return Response(await cross(_read, call, caller))
 
 
-class OutcomesView(ApiView):
-    """What became of an answer."""
-
-    operations: Mapping[str, Operation] = {
-        "POST": Operation(
-            name="report_outcome",
-            summary="Report whether an answer was of use",
-            about="The latest report stands; to say the same again adds nothing. Nothing is decided by it.",
-            permit=KEYS,
-            body=OutcomeReport,
-            answer=OutcomeSerializer,
-            status=HTTP_201_CREATED,
-            problems=(ProblemType.CONFLICT,),
-        )
-    }
-
-    def post(self, request: Request, call: UUID) -> HttpResponseBase:
-        judgement = Judgement(self.read_body(request)["judgement"])
-        caller = caller_of(request)
-        row = find_call(call, caller)
-        try:
-            outcome, _ = report(row, judgement, key="" if caller is None else caller.key, now=timezone.now())
-        except TooManyReports as refused:
-            raise ApiProblem(ProblemType.CONFLICT, f"Nothing was kept: {refused}.") from None
-        return Response(OutcomeSerializer(outcome).data, status=HTTP_201_CREATED)
+async def _wait(call: UUID, caller: Caller | None, *, seconds: int) -> None:
+    """Wait until a call that was handed in is over, or for so long: one short look at a time."""
+    ends = time.monotonic() + seconds
+    pause = FIRST_PAUSE
+    while (left := ends - time.monotonic()) > 0 and not await cross(_is_over, call, caller):
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-def own_calls(caller: Caller | None) -> "QuerySet[Call]":
-    """The calls that whoever asks may read: an application's own; those of everybody for who is logged in."""
-    rows: QuerySet[Call] = Call.objects.all()
-    return rows if caller is None else rows.filter(application=caller.application)
+def _is_over(call: UUID, caller: Caller | None) -> bool:
+    """Whether there is nothing to wait for, also because there is no such call."""
+    state = own_submissions(caller).filter(pk=call).values_list("state", flat=True).first()
+    return state is None or SubmissionState(state) not in OPEN
 
 
-def find_call(call: UUID, caller: Caller | None) -> Call:
-    """One of them.
+def _read(call: UUID, caller: Caller | None) -> dict[str, Any]:
+    """A call as it stands, with what is recorded of it.
 
     Raises:
-        ApiProblem: there is none. Of another application's call nobody hears that it is there.
+        ApiProblem: there is none.
     """
-    rows = (
-        own_calls(caller)
-        .select_related("decision")
-        .prefetch_related(
-            Prefetch("attempts", Attempt.objects.order_by("index")),
-            Prefetch("outcomes", OutcomeRow.objects.order_by("-pk")),
-        )
-    )
-    row = rows.filter(pk=call).first()
-    if row is None:
-        raise ApiProblem(
-            ProblemType.NOT_FOUND, f"There is no record of a call {call}. A call is recorded a moment after its end."
-        )
-    return row
+    row = detailed_calls(caller).filter(pk=call).first()
+    record = None if row is None else record_document(row)
+    document: dict[str, Any] = {"id": call, "submission": None, "answer": None, "failure": None, "kept_until": None}
+    try:
+        if caller is None:
+            status = find_submission(call, None)  # what was said is its application's
+        else:
+            result = read_result(call, application=caller.application)
+            status = result.status
+            document |= {"kept_until": result.kept_until, "failure": _failure(result.failure)}
+            document["answer"] = None if result.answer is None else orjson.loads(result.answer)
+        document |= {"submission": status, "state": status.state.value, "is_over": status.is_over}
+    except SubmissionNotFound:
+        if row is None:
+            raise no_such_call(call) from None
+        ended = SubmissionState.DONE if row.success else SubmissionState.FAILED
+        document |= {"state": ended.value, "is_over": True}
+    written: dict[str, Any] = CallDocumentSerializer({**document, "record": record}).data
+    return written
 
 
-def call_document(row: Call) -> dict[str, Any]:
-    """A row, with what belongs together put together."""
-    columns = {field.name: getattr(row, field.attname) for field in row._meta.concrete_fields}
+def _failure(failure: Failure | None) -> dict[str, Any] | None:
+    if failure is None:
+        return None
     return {
-        **columns,
-        "served": _route(row, "served", row.served_configuration),
-        "first": _route(row, "first", None),
-        "tokens": _tokens(row),
-        "cost": _money(row.actual_cost_nanos, row.cost_currency),
-        "rejection_reasons": [each for each in row.rejection_reasons.split(",") if each],
-        "signals_used": [_camel(each) for each in _SIGNALS if getattr(row, f"routing_signal_{each}")],
+        "kind": failure.kind.value,
+        "message": failure.message,
+        "code": failure.code,
+        "field": failure.parameter,
+        "retry_after": failure.retry_after,
     }
 
 
-def _detail(row: Call) -> dict[str, Any]:
-    attempts = [
-        {
-            **{field.name: getattr(each, field.attname) for field in each._meta.concrete_fields},
-            "route": each,
-            "cost": _money(each.cost_nanos, each.cost_currency),
-        }
-        for each in row.attempts.all()
-    ]
-    return {**call_document(row), "attempts": attempts, "outcomes": row.outcomes.all()}
-
-
-def _route(row: Call, which: str, configuration: str | None) -> dict[str, str | None] | None:
-    if not getattr(row, f"{which}_model"):
-        return None
-    parts = {name: getattr(row, f"{which}_{name}") for name in ("provider", "model", "model_id")}
-    return {"configuration": configuration, **parts}
-
-
-def _tokens(row: Call) -> dict[str, int] | None:
-    names = ("input", "cache_read", "cache_write", "output", "reasoning")
-    counts = {name: getattr(row, f"actual_{name}_tokens") for name in names}
-    return None if counts["input"] is None else counts
-
-
-def _money(nanos: int | None, currency: str) -> Money | None:
-    return None if nanos is None else Money(nanos, currency)
-
-
-def _camel(name: str) -> str:
-    return "callCost" if name == "call_cost" else name
+def _own_name(request: Request) -> str:
+    """The name that a request gives itself; empty if it has none."""
+    name = request.headers.get(IDEMPOTENCY_KEY, "")
+    if name and not re.fullmatch(r"[!-~]{1,100}", name):
+        raise wrong_field(IDEMPOTENCY_KEY, "At most 100 characters are needed, without blanks: letters, digits, signs.")
+    return name

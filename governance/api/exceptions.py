@@ -20,7 +20,9 @@ from rest_framework.response import Response
 
 from governance.changes.door import RecordMovedOn
 from governance.changes.rules import RecordOutOfState
+from governance.gateway.errors import RequestProblem
 from governance.settings_store.sources import SettingPinned
+from governance.submissions.readouts import SubmissionNotFound
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +186,10 @@ def problem_of(error: Exception) -> ApiProblem:
                 ProblemType.CHANGED_MEANWHILE,
                 f"{error}: nothing was saved. Read it again, and send the change with the ETag of that answer.",
             )
+        case RequestProblem():
+            return _of_call(error)
+        case SubmissionNotFound():
+            return ApiProblem(ProblemType.NOT_FOUND, f"{error}".capitalize() + ".")
         case Http404():
             return ApiProblem(ProblemType.NOT_FOUND, str(error) or "There is nothing at this address.")
         case PermissionDenied():
@@ -195,6 +201,15 @@ def problem_of(error: Exception) -> ApiProblem:
                 ProblemType.NOT_READY, "The database cannot be asked; try again.", headers={"Retry-After": "1"}
             )
     return ApiProblem(ProblemType.INTERNAL_ERROR, "The operator's log says more under this request id.")
+
+
+def _of_call(error: RequestProblem) -> ApiProblem:
+    """Why something cannot become a call, in the words that ``/v1/`` has for it."""
+    problem = error.problem
+    kinds = {503: ProblemType.NOT_READY, 409: ProblemType.CONFLICT, 413: ProblemType.BODY_TOO_LARGE}
+    kind = kinds.get(problem.status, ProblemType.INVALID_FIELDS)
+    errors = [FieldError(problem.parameter, problem.message)] if kind is ProblemType.INVALID_FIELDS else []
+    return ApiProblem(kind, f"Nothing was done. {problem.message}", errors=errors)
 
 
 def _of_rest(error: rest.APIException) -> ApiProblem:

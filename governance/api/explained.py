@@ -54,7 +54,7 @@ class SignalSerializer(StrictSerializer):
 
     name = _word(SignalName)
     status = _word(SignalStatus, help_text="What became of it.")
-    raw = serializers.JSONField(allow_null=True, help_text="What was measured, in figures; null if nothing was.")
+    raw = serializers.DictField(allow_null=True, help_text="What was measured, in figures; null if nothing was.")
     value = serializers.FloatField(allow_null=True, help_text="What it is worth between 0 and 1; null for no data.")
     counted = serializers.FloatField(allow_null=True, help_text="The value that entered the score.")
     weight = serializers.FloatField(allow_null=True, help_text="The weight with which it entered.")

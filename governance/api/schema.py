@@ -20,7 +20,7 @@ from rest_framework import serializers
 
 from governance.api.exceptions import CONTENT_TYPE, PROBLEMS, ProblemType
 from governance.api.serializers import StrictSerializer
-from governance.api.views import ApiView, NoQuery, Operation
+from governance.api.views import IDEMPOTENCY_KEY, ApiView, NoQuery, Operation
 
 _UI = "drf_spectacular_sidecar/swagger-ui-dist"
 
@@ -84,6 +84,13 @@ class OperationSchema(AutoSchema):
                     description="The ETag of the version that is meant, or * for any.",
                 )
             )  # fmt: skip
+        if self.operation.is_repeatable:
+            found.append(
+                OpenApiParameter(
+                    IDEMPOTENCY_KEY, {"type": "string", "pattern": r"^[!-~]{1,100}$"}, OpenApiParameter.HEADER,
+                    description="A name for this request: however often it comes, it is done once.",
+                )
+            )  # fmt: skip
         if self.operation.is_versioned:
             found.append(
                 OpenApiParameter(
@@ -102,7 +109,8 @@ class OperationSchema(AutoSchema):
         if operation.is_page and answer is not None:
             answer = page_serializer(answer)
         good = OpenApiResponse(answer, description="" if answer is None else "Done.")
-        return {str(operation.status): good, **self._problems()}
+        statuses = [each for each in (operation.status, operation.other_status) if each is not None]
+        return {**{str(each): good for each in sorted(statuses)}, **self._problems()}
 
     def _problems(self) -> dict[Any, OpenApiResponse]:
         found: dict[int, list[str]] = {}

@@ -7,7 +7,8 @@ from django.urls import URLPattern, include, path, re_path, register_converter
 from governance.api import schema
 from governance.api.applications import ApplicationKind, KeyKind, RevokeKeyView, RotateKeyView
 from governance.api.audit import AuditEntryView, AuditView, VerificationView
-from governance.api.calls import CallExplanationView, CallsView, CallView, OutcomesView
+from governance.api.call_records import CallExplanationView, OutcomesView
+from governance.api.calls import CallsView, CallView
 from governance.api.configurations import ConfigurationKind
 from governance.api.evaluations import EvaluationKind, EvaluationView
 from governance.api.explain import ExplainView
@@ -16,6 +17,7 @@ from governance.api.providers import ProviderKeyView, ProviderKind
 from governance.api.records import Kind, RecordsView, RecordView, RestoreView, RetireView
 from governance.api.session import MeView, SessionView
 from governance.api.settings import SettingsView, SettingView
+from governance.api.submissions import BatchesView, BatchView, CancelBatchView, CancelCallView, SubmissionsView
 from governance.api.usage import UsageView
 from governance.api.views import nothing_here
 
@@ -90,6 +92,11 @@ addresses = [
     path("calls/<uuid:call>", CallView.as_view()),
     path("calls/<uuid:call>/explanation", CallExplanationView.as_view()),
     path("calls/<uuid:call>/outcomes", OutcomesView.as_view()),
+    path("calls/<uuid:call>/cancel", CancelCallView.as_view()),
+    path("submissions", SubmissionsView.as_view()),
+    path("batches", BatchesView.as_view()),
+    path("batches/<uuid:batch>", BatchView.as_view()),
+    path("batches/<uuid:batch>/cancel", CancelBatchView.as_view()),
     path("usage", UsageView.as_view()),
     path("explain", ExplainView.as_view()),
     path("audit", AuditView.as_view()),
@@ -97,4 +104,4 @@ addresses = [
     path("audit/<number:name>", AuditEntryView.as_view()),
 ]
 
-urlpatterns = [path("v1/", include(addresses)), re_path(r"^.*$", nothing_here)]
+urlpatterns = [path("v1/", include(addresses)), re_path("", nothing_here)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -16,6 +17,9 @@ from rest_framework.views import APIView
 from governance.api.exceptions import ApiProblem, ProblemType, problem_response
 from governance.api.permissions import Permit
 from governance.api.serializers import StrictSerializer
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+"""The header in which a request names itself."""
 
 
 class NoQuery(StrictSerializer):
@@ -36,9 +40,11 @@ class Operation:
         is_partial: whether of the body's fields any may be left out.
         answer: what comes back; ``None`` for nothing.
         status: the status of a good answer.
+        other_status: another status that a good answer may have.
         is_page: whether the answer is a page of such things.
         is_versioned: whether the answer has an ETag.
         names_version: whether the request says which version it means.
+        is_repeatable: whether the request may name itself, so that it is done once however often it comes.
         problems: what can go wrong beside what the rest of the table says.
     """
 
@@ -51,9 +57,11 @@ class Operation:
     is_partial: bool = False
     answer: type[serializers.BaseSerializer[Any]] | None = None
     status: int = 200
+    other_status: int | None = None
     is_page: bool = False
     is_versioned: bool = False
     names_version: bool = False
+    is_repeatable: bool = False
     problems: tuple[ProblemType, ...] = ()
 
 
@@ -114,6 +122,7 @@ def _valid(serializer: serializers.BaseSerializer[Any]) -> dict[str, Any]:
     return dict(serializer.validated_data)
 
 
+@csrf_exempt  # there is nothing that could be forged, and the token's own page of failure is no JSON
 def nothing_here(request: HttpRequest, **_: Any) -> HttpResponse:
     """Any address below /api/ that there is not."""
     detail = f"There is no {request.path}; /api/v1/openapi.json has every address there is."

@@ -153,7 +153,7 @@ async def pieces(number: int, *, size: int = 64 * 1024, pause: float = 0.0) -> A
 async def test_a_body_is_bounded_before_anybody_keeps_it(
     web: httpx.AsyncClient, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("governance.project.http.bodies._limit", lambda: 128 * 1024)
+    monkeypatch.setattr("governance.project.http.bodies.most_bytes_of_a_call", lambda: 128 * 1024)
     declared = await web.post(path, content=b"x" * (128 * 1024 + 1))
     undeclared = await web.post(path, content=pieces(3), headers={"x-request-id": "mine"})
     for answer in (declared, undeclared):

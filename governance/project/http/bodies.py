@@ -10,11 +10,9 @@ import json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from governance.api.exceptions import CONTENT_TYPE, PROBLEMS, ApiProblem, ProblemType, document
-from governance.api.parsers import too_large
+from governance.api.parsers import most_bytes_of_a_call, too_large
 from governance.gateway.http import BODY_SECONDS
-from governance.gateway.service import opened_service
 from governance.project.http.correlation import HEADER, correlated
-from governance.settings_store.registry import MAX_BODY_BYTES
 
 _CORRELATION = HEADER.lower().encode()
 
@@ -27,7 +25,7 @@ class BoundedBodies:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        bounded = _Bounded(receive, limit=_limit(), seconds=self._seconds)
+        bounded = _Bounded(receive, limit=most_bytes_of_a_call(), seconds=self._seconds)
         if bounded.admits(scope):
             await self._app(scope, bounded.receive, send)
         if bounded.problem is not None:
@@ -75,12 +73,6 @@ class _Bounded:
     def _refuse(self, problem: ApiProblem) -> Message:
         self.problem = problem
         return {"type": "http.disconnect"}
-
-
-def _limit() -> int:
-    service = opened_service()
-    in_force = None if service is None else service.in_force
-    return MAX_BODY_BYTES.default if in_force is None else in_force.standing.settings.max_body_bytes
 
 
 async def _answer(problem: ApiProblem, scope: Scope, send: Send) -> None:

@@ -60,7 +60,7 @@ def test_a_call_is_told_with_what_belongs_together(key_holder: Program) -> None:
     )
     AttemptFactory.create(call=call, index=0, failure_kind="rate_limited")
     AttemptFactory.create(call=call, index=1, provider="prod-west", cost_nanos=6_400_000, cost_currency="USD")
-    told = key_holder.get(f"calls/{call.pk}").json()
+    told = key_holder.get(f"calls/{call.pk}").json()["record"]
     assert told["served"] == {
         "configuration": "support-chat", "provider": "prod-east", "model": "fast", "model_id": "gpt-x-mini",
     }  # fmt: skip
@@ -80,7 +80,7 @@ def test_what_is_not_known_is_null_and_never_zero(key_holder: Program) -> None:
         success=False, served_model="", first_model="", actual_input_tokens=None, actual_output_tokens=None,
         actual_cost_nanos=None, cost_currency="", usage_coverage="absent", candidates=None,
     )  # fmt: skip
-    told = key_holder.get(f"calls/{call.pk}").json()
+    told = key_holder.get(f"calls/{call.pk}").json()["record"]
     assert [told[name] for name in ("served", "first", "tokens", "cost", "candidates", "first_token_ms")] == [None] * 6
 
 
@@ -175,7 +175,7 @@ def test_the_latest_report_stands_and_none_is_lost(key_holder: Program, key: Acc
     for judgement in ("helpful", "helpful", "notHelpful", "edited"):
         answer = key_holder.post(f"calls/{call.pk}/outcomes", {"judgement": judgement})
         assert (answer.status_code, answer.json()["judgement"]) == (201, judgement)
-    told = key_holder.get(f"calls/{call.pk}").json()["outcomes"]
+    told = key_holder.get(f"calls/{call.pk}").json()["record"]["outcomes"]
     assert [each["judgement"] for each in told] == ["edited", "notHelpful", "helpful"]
     assert set(Outcome.objects.values_list("key", flat=True)) == {str(key.pk)}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.staticfiles import finders
+from drf_spectacular.drainage import GENERATOR_STATS
 
 from governance.api.exceptions import ProblemType
 from governance.api.schema import description
@@ -51,7 +52,14 @@ def test_every_change_of_a_record_names_its_version(described: Any) -> None:
 
 
 def test_problems_are_described_once(described: Any) -> None:
-    assert described["components"]["schemas"]["TypeEnum"]["enum"] == [each.value for each in ProblemType]
+    problem = described["components"]["schemas"]["Problem"]["properties"]
+    assert problem["type"]["enum"] == [each.value for each in ProblemType]
+
+
+def test_it_is_made_without_a_warning() -> None:
+    GENERATOR_STATS.reset()
+    description.__wrapped__()
+    assert not GENERATOR_STATS
 
 
 def test_no_secret_can_come_out(described: Any) -> None:

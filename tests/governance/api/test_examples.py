@@ -15,10 +15,20 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import Group, User
 from pytest_django import DjangoDbBlocker
 
+from routing.core.vocabulary import Reach
 from tests.environment import TestDatabase, chosen_database
-from tests.factories import AccessKeyFactory, CallFactory, ConfigurationFactory, UsageDayFactory
+from tests.factories import (
+    AccessKeyFactory,
+    CallFactory,
+    ConfigurationFactory,
+    LanguageModelFactory,
+    ProviderFactory,
+    UsageDayFactory,
+)
 from tests.governance.api.program import PASS_PHRASE
+from tests.servers.simulator import SimulatorServer
 from tests.servers.web import running_web
+from tests.servers.worker import running_worker
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/rest.md"
 BLOCK = re.compile(r"^```(sh|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,16 +55,22 @@ def examples() -> list[Example]:
 
 @pytest.fixture(scope="module")
 def environ(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, str]]:
-    """What the page takes for given: a server, a key, an operator."""
+    """What the page takes for given: a server, a worker, a key, an operator, a configuration that leads somewhere."""
     with ExitStack() as stack:
         database_url = None
         if chosen_database() is TestDatabase.POSTGRES:
             database_url = stack.enter_context(request.getfixturevalue("postgres_server").database())
         stack.enter_context(django_db_blocker.unblock())
-        web = stack.enter_context(running_web(database_url=database_url, start=False))
+        simulator = stack.enter_context(SimulatorServer())
+        allowed = {"SIGNALBOX_OUTBOUND_ALLOW": simulator.url.removeprefix("http://")}
+        web = stack.enter_context(running_web(environ=allowed, database_url=database_url, start=False))
         with web.records():
             _, secret = AccessKeyFactory.create()
-            ConfigurationFactory.create(fixed=True)
+            provider = ProviderFactory.create(
+                adapter_type="custom", base_url=simulator.base_url("east"), reach=Reach.SELF_HOSTED.value
+            )
+            model = LanguageModelFactory.create(provider=provider, capabilities=[], priced=True)
+            ConfigurationFactory.create(fixed=True, fixed_model=model)
             CallFactory.create()
             UsageDayFactory.create()
             person = User.objects.create_user("olivia", is_staff=True)
@@ -63,6 +79,7 @@ def environ(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) 
             person.save()
             person.groups.add(Group.objects.get(name="operator"))
         web.start()
+        stack.enter_context(running_worker(web))
         yield {
             "PATH": os.environ["PATH"],
             "SIGNALBOX": web.url,

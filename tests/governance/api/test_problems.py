@@ -36,10 +36,21 @@ def test_a_body_that_cannot_be_read(operator: Program, body: bytes, words: str) 
 
 
 def test_what_there_is_not_is_named(operator: Program, nobody: Program) -> None:
-    for path in ("nothing", "providers/", "providers/Prod East", "providers/a%00b", "keys/7", "audit/-1", "../v2/x"):
+    for path in (
+        "nothing",
+        "providers/",
+        "providers/a%0Ab",
+        "a%0Ab%C2%85",
+        "providers/Prod East",
+        "providers/a%00b",
+        "keys/7",
+        "audit/-1",
+        "../v2/x",
+    ):
         for program in (operator, nobody):
             answer = program.get(path)
             assert (answer.status_code, answer.json()["type"]) == (404, "not_found")
+            assert program.post(path, {}, token=False).json()["type"] == "not_found"
     answer = operator.get("providers/prod-south")
     assert (answer.status_code, answer.json()["detail"]) == (404, "There is no provider prod-south.")
 

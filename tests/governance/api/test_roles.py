@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from governance.api.schema import description
 from governance.api.views import ApiView
-from governance.models import AuditEvent
+from governance.models import AuditEvent, Batch
+from telemetry.records import new_call_id
 from tests.factories import (
     AccessKeyFactory,
     ApplicationFactory,
@@ -27,8 +29,9 @@ ASKERS = ("superuser", "operator", "auditor", "stranger", "key", "nobody")
 
 READ, WRITE = "read", "write"
 """Operators and auditors; operators alone."""
-KEY, OWN, BOTH, ANY = "key", "own", "both", "any"
-"""Virtual keys alone; keys for what is their application's, and whoever reads everything; all who are known; all."""
+KEY, OWN, MINE, BOTH, ANY = "key", "own", "mine", "both", "any"
+"""Virtual keys alone; keys for what is their application's, and whoever reads everything; the same, and whoever changes
+everything; all who are known; all."""
 
 # What each address knows, and for whom.
 ADDRESSES: dict[str, dict[str, str]] = {
@@ -44,7 +47,12 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "keys/<uuid:name>": {"GET": READ, "PATCH": WRITE},
     "keys/<uuid:name>/rotate": {"POST": WRITE},
     "keys/<uuid:name>/revoke": {"POST": WRITE},
-    "calls": {"GET": OWN},
+    "calls": {"GET": OWN, "POST": KEY},
+    "calls/<uuid:call>/cancel": {"POST": MINE},
+    "submissions": {"GET": OWN},
+    "batches": {"GET": OWN, "POST": KEY},
+    "batches/<uuid:batch>": {"GET": OWN},
+    "batches/<uuid:batch>/cancel": {"POST": MINE},
     "calls/<uuid:call>": {"GET": OWN},
     "calls/<uuid:call>/explanation": {"GET": OWN},
     "calls/<uuid:call>/outcomes": {"POST": KEY},
@@ -64,10 +72,19 @@ MAY: dict[str, frozenset[str]] = {
     READ: frozenset({"superuser", "operator", "auditor"}),
     WRITE: frozenset({"superuser", "operator"}),
     KEY: frozenset({"key"}),
+    MINE: frozenset({"superuser", "operator", "key"}),
     OWN: frozenset({"superuser", "operator", "auditor", "key"}),
     BOTH: frozenset({"superuser", "operator", "auditor", "stranger", "key"}),
     ANY: frozenset(ASKERS),
 }
+
+
+def batch() -> object:
+    """A batch of the application whose key asks."""
+    row = Batch(id=new_call_id(), application="helpdesk", key="", source="", size=0, submitted_at=datetime.now(UTC))
+    row.save()
+    return row.pk
+
 
 ROWS: dict[str, Callable[[], object]] = {
     "providers": lambda: ProviderFactory.create().identifier,
@@ -78,6 +95,7 @@ ROWS: dict[str, Callable[[], object]] = {
     "keys": lambda: AccessKeyFactory.create().record.pk,
     "settings": lambda: "routing.currency",
     "calls": lambda: CallFactory.create().pk,
+    "batches": batch,
     "audit": lambda: 1,
 }
 

@@ -192,3 +192,13 @@ def test_a_bridge_that_closes_leaves_no_connection_behind(tables: None, world: W
         assert _connections() == before + 3
     made.close()
     wait_until(lambda: _connections() == before)  # the server takes a moment to say so
+
+
+def test_a_key_costs_the_rest_interface_no_query(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks is recognised by what is in memory, as for a call; a key that was revoked since is refused."""
+    with counted(monkeypatch) as statements:
+        known = world.gateway.request(path="/api/v1/me", method="GET")
+        unknown = world.gateway.request(path="/api/v1/me", method="GET", key="sb-nobody")
+    assert (known.status, known.json["key_holder"]["key"]) == (200, str(world.configuration_key))
+    assert (unknown.status, unknown.json["type"]) == (401, "not_authenticated")
+    assert statements == []
