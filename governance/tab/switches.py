@@ -100,6 +100,7 @@ class Switch:
     spelled: str
     meaning: str
     problem: str
+    is_pinned: bool
     note: str
     may_throw: bool
     options: Sequence[Option]
@@ -125,11 +126,12 @@ def open_switch(asked: Mapping[str, Any], each: SettingInForce, *, url: str, may
     options, note = _options(each, url=url) if is_open and setting.choices else ((), "")
     return Switch(
         key=setting.key,
-        title=f"Change {setting.key}" if proposal is None else f"{proposal.button}: {setting.key}",
+        title=_title(each, proposal),
         help=setting.help,
         spelled=_spelled(setting, each.value),
         meaning=_meaning(setting, each.value),
         problem=problem or (f"{setting.key}: {complaint}." if complaint else ""),
+        is_pinned=each.is_pinned,
         note=note,
         may_throw=may_change,
         options=options,
@@ -140,6 +142,13 @@ def open_switch(asked: Mapping[str, Any], each: SettingInForce, *, url: str, may
         else "",
         proposal=proposal,
     )
+
+
+def _title(each: SettingInForce, proposal: Proposal | None) -> str:
+    key = each.setting.key
+    if proposal is not None:
+        return f"{proposal.button}: {key}"
+    return f"{key} is pinned" if each.is_pinned else f"Change {key}"
 
 
 def throw(request: HttpRequest) -> str:

@@ -19,7 +19,7 @@ from governance.changes.records import save_record
 from governance.demo.seed import seed
 from governance.models import AccessKey, AuditEvent
 from governance.questions import Question
-from governance.tab import policy, why
+from governance.tab import operations, policy, routed, why
 from governance.tab.addresses import address_of
 from governance.tab.pages import PANELS
 from routing.core.policy import PolicyMode
@@ -101,6 +101,7 @@ def pages() -> Iterator[str]:
     yield address_of(Question("support-chat", Operation.CHAT, PolicyMode.ECONOMY, history=True))
     yield f"{why.PANEL.url}?configuration=nowhere&mode=haste"
     yield from (f"{policy.PANEL.url}?{asked}" for asked in SWITCHES)
+    yield from (f"{panel.PANEL.url}?operation=embed" for panel in (operations, routed))
     for kind in ("model", "setting"):  # the one that `rename` changed, and one that is as it was
         record = AuditEvent.objects.filter(kind=kind)[0].record
         event = AuditEvent.objects.filter(kind=kind, record=record).order_by("number")[0]

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
+from governance.models import AuditEvent, SettingValue
 from governance.tab.pages import PANELS
 from governance.tab.panels import Panel
 from tests import factories
@@ -95,6 +96,15 @@ def test_what_htmx_gets_has_an_address_of_its_own(panel: Panel, records: None, o
 def test_a_panel_says_what_it_answers_to(panel: Panel, operator: Client) -> None:
     if "POST" not in panel.methods:
         assert operator.post(panel.url).status_code == 405
+
+
+def test_an_auditor_changes_nothing_at_any_address(panel: Panel, auditor: Client) -> None:
+    for address in (panel.url, *(f"{panel.url}{download.slug}" for download in panel.downloads)):
+        for method in ("post", "put", "patch", "delete", "options"):
+            status = getattr(auditor, method)(address, {"setting": "routing.callHistory", "value": "true"}).status_code
+            assert status == (403 if (method, address) == ("post", panel.url) and "POST" in panel.methods else 405)
+    assert not SettingValue.objects.exists()
+    assert not AuditEvent.objects.exists()
 
 
 def test_the_status_line_is_there_from_the_beginning(panel: Panel, records: None, operator: Client) -> None:
