@@ -48,11 +48,12 @@ print("KEY", issue_key(key, author=Author("bench", Channel.COMMAND)))
 
 
 @contextmanager
-def process(*command: str, environment: dict[str, str], core: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A child on one core, ended with the block."""
+def process(*command: str, environment: dict[str, str], core: int | None) -> Iterator[subprocess.Popen[bytes]]:
+    """A child on one core, or wherever the system puts it; ended with the block."""
     cores = sorted(os.sched_getaffinity(0))
     child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-    os.sched_setaffinity(child.pid, {cores[core % len(cores)]})
+    if core is not None:
+        os.sched_setaffinity(child.pid, {cores[core % len(cores)]})
     try:
         yield child
     finally:
@@ -146,11 +147,13 @@ def report(*, name: str, sample: load.Sample, direct: load.Sample, cpu: float, m
 
 
 @contextmanager
-def web_server(application: str, port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """An application under uvicorn, one process on the first core."""
+def web_server(
+    application: str, port: int, environment: dict[str, str], *, core: int | None = 0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """An application under uvicorn, one process on the first core unless another, or none, is said."""
     uvicorn = (sys.executable, "-m", "uvicorn", application, "--port", str(port))
     quiet = ("--log-level", "warning", "--no-access-log")
-    with process(*uvicorn, *quiet, environment=environment, core=0) as child:
+    with process(*uvicorn, *quiet, environment=environment, core=core) as child:
         yield child
 
 

@@ -40,17 +40,17 @@ def chat_request(*, port: int, key: str, body: bytes) -> bytes:
     ).encode() + body
 
 
-async def run(*, port: int, request: bytes, concurrency: int, seconds: float) -> Sample:
-    """Send the request over and over on ``concurrency`` connections."""
+async def run(*, port: int, request: bytes, concurrency: int, seconds: float, pause: float = 0.0) -> Sample:
+    """Send the request over and over on ``concurrency`` connections, each resting ``pause`` seconds after an answer."""
     sample = Sample()
     deadline = time.perf_counter() + seconds
     begun = time.perf_counter()
-    await asyncio.gather(*(_connection(port, request, deadline, sample) for _ in range(concurrency)))
+    await asyncio.gather(*(_connection(port, request, deadline, sample, pause) for _ in range(concurrency)))
     sample.seconds = time.perf_counter() - begun
     return sample
 
 
-async def _connection(port: int, request: bytes, deadline: float, sample: Sample) -> None:
+async def _connection(port: int, request: bytes, deadline: float, sample: Sample, pause: float) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     try:
         while time.perf_counter() < deadline:
@@ -59,6 +59,8 @@ async def _connection(port: int, request: bytes, deadline: float, sample: Sample
             first = await _answer(reader, sample)
             sample.calls.append(time.perf_counter() - begun)
             sample.first_bytes.append(first - begun)
+            if pause:
+                await asyncio.sleep(pause)
     finally:
         writer.close()
 

@@ -47,11 +47,11 @@ def run_command(*command: str, environ: Mapping[str, str]) -> subprocess.Complet
 
 
 @contextmanager
-def running_web_process(*, environ: Mapping[str, str], log: Path, log_level: str = "warning") -> Iterator[str]:
+def running_web_process(*, environ: Mapping[str, str], log: Path) -> Iterator[str]:
     """The base URL of a uvicorn process that answers."""
     port = find_free_port()
     base = f"http://127.0.0.1:{port}"
-    uvicorn = ("-m", "uvicorn", "governance.project.asgi:application", "--port", str(port), "--log-level", log_level)
+    uvicorn = ("-m", "uvicorn", "governance.project.asgi:application", "--port", str(port))
     with running_command(sys.executable, *uvicorn, environ=environ, log=log, base=base):
         yield base
 

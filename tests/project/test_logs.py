@@ -157,7 +157,7 @@ def test_a_web_process_writes_nothing_but_json_when_it_is_told_to(tmp_path: Path
     }
     assert run_python("manage.py", "migrate", "--verbosity=0", environ=environ).returncode == 0
     log = tmp_path / "log"
-    with running_web_process(environ=environ, log=log, log_level="info") as base:
+    with running_web_process(environ=environ, log=log) as base:
         headers = {"X-Request-ID": "order-7", "Authorization": "Bearer sb-nobodys-key-of-some-length"}
         assert httpx.post(f"{base}/v1/chat/completions", headers=headers, content=b"{}").status_code == 401
         assert httpx.get(f"{base}/v1/sb-nobodys-key-of-some-length", headers=headers).status_code == 404
@@ -174,3 +174,17 @@ def test_a_web_process_writes_nothing_but_json_when_it_is_told_to(tmp_path: Path
     assert sum("/admin/login/ " in each for each in pages) == 1
     assert not any("/v1/" in each or "next=" in each for each in pages)
     assert "sb-nobodys" not in log.read_text(encoding="utf-8")
+
+
+def test_the_level_is_the_servers_too(tmp_path: Path) -> None:
+    environ = {
+        **installation_environment(data_folder=tmp_path),
+        "SIGNALBOX_INSECURE_HTTP": "1",
+        "SIGNALBOX_LOG_LEVEL": "WARNING",
+    }
+    assert run_python("manage.py", "migrate", "--verbosity=0", environ=environ).returncode == 0
+    log = tmp_path / "log"
+    with running_web_process(environ=environ, log=log) as base:
+        assert httpx.get(f"{base}/admin/login/").status_code == 200
+        assert httpx.get(f"{base}/v1/models").status_code == 401
+    assert "INFO" not in log.read_text(encoding="utf-8")

@@ -297,8 +297,8 @@ LOGGING = {
         "celery.worker.consumer.consumer": {"filters": ["without_messages"]},
         "kombu": {"level": "INFO"},
         "amqp": {"level": "INFO"},
-        # The server has configured its own by now; its lines shall look like all the others.
-        "uvicorn": {"handlers": [], "propagate": True},
-        "uvicorn.access": {"handlers": [], "filters": ["server_access"], "propagate": True},
+        # The server has configured its own by now; its lines shall look like all the others, and be as many.
+        "uvicorn": {"level": "NOTSET", "handlers": [], "propagate": True},
+        "uvicorn.access": {"level": "NOTSET", "handlers": [], "filters": ["server_access"], "propagate": True},
     },
 }
