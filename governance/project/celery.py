@@ -11,7 +11,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from celery import bootsteps
 from celery.signals import (
+    after_task_publish,
     setup_logging,
     task_postrun,
     task_prerun,
@@ -27,6 +29,7 @@ django.setup()
 
 # Behind the line above, which makes the records importable.
 from governance.gateway import home  # noqa: E402
+from governance.project.heartbeats import BEAT_SECONDS, Role, give_sign  # noqa: E402
 from governance.project.http.correlation import correlated  # noqa: E402
 from governance.project.schedule import SCHEDULE  # noqa: E402
 from governance.tasks import CORRELATION_HEADER, app  # noqa: E402
@@ -36,6 +39,28 @@ __all__ = ["app"]
 app.conf.beat_schedule = SCHEDULE
 
 _running = threading.local()  # by thread: a task that hands a call in, and the call's execution, have one id
+
+
+class SignOfLife(bootsteps.StartStopStep):  # type: ignore[misc]  # celery-types leaves it untyped
+    """A worker says every few seconds that it is there, for as long as it hears the broker."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, consumer: Any) -> None:
+        give_sign(Role.WORKER)
+        self._sign = consumer.timer.call_repeatedly(BEAT_SECONDS, give_sign, (Role.WORKER,))
+
+    def stop(self, consumer: Any) -> None:
+        self._sign.cancel()
+
+
+app.steps["consumer"].add(SignOfLife)
+
+
+@after_task_publish.connect(sender="signalbox.sweep")
+def give_sign_of_schedule(**_: Any) -> None:
+    """Beat has sent what is due; nobody else sends this task."""
+    give_sign(Role.SCHEDULE)
 
 
 @setup_logging.connect

@@ -11,10 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -22,6 +24,7 @@ from tests.project.processes import ROOT, run_command, running_command
 from tests.servers.ports import find_free_port
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
+from tests.servers.web import wait_until
 
 DEPLOY = ROOT / "docs/deploy"
 OURS = "signalbox"
@@ -122,7 +125,7 @@ def test_services_name_what_exists() -> None:
         for value in service.get("environment", {}).values():
             if str(value).startswith("/run/secrets/"):
                 assert Path(value).name in service["secrets"], name
-    assert {"web-1", "web-2", "migrate"} <= set(our_services())
+    assert set(our_services()) == {"web-1", "web-2", "worker", "beat", "migrate"}
     assert services["proxy"]["environment"]["UPSTREAMS"] == "web-1:8000 web-2:8000"
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
     assert document["networks"]["inside"]["internal"] is True
@@ -171,7 +174,7 @@ def environment_of(service: Mapping[str, Any], *, secrets: Path, database_url: s
 def test_the_commands_start_from_the_files_of_the_image(
     image: Path, tmp_path: Path, postgres_server: PostgresServer, valkey_server: ValkeyServer
 ) -> None:
-    """The migration, a web process, and the question that the engine asks it about its health."""
+    """The migration, a web process with the question that the engine asks about its health, a worker and beat."""
     services = our_services()
     (command,) = map(json.loads, arguments("CMD"))
     (health,) = (json.loads(rest.partition("CMD ")[2]) for rest in arguments("HEALTHCHECK"))
@@ -194,7 +197,32 @@ def test_the_commands_start_from_the_files_of_the_image(
             assert page.status_code == 200
             asked = [each.replace("8000", str(port)) for each in health]
             assert subprocess.run(asked, env=environ, check=False).returncode == 0
+            with running_services(("worker", "beat"), folder=image, environ=environ, logs=tmp_path):
+                wait_until(lambda: signs_of(web) == {"workers": "ok", "schedule": "ok"}, seconds=40)
         assert subprocess.run(asked, env=environ, stderr=subprocess.DEVNULL, check=False).returncode != 0
+
+
+@contextmanager
+def running_services(names: tuple[str, ...], *, folder: Path, environ: Mapping[str, str], logs: Path) -> Iterator[None]:
+    """Services by their commands, until the block ends; they end in order when they are asked to."""
+    processes = []
+    for name in names:
+        with (logs / f"{name}.log").open("wb") as output:
+            command = our_services()[name]["command"]
+            processes.append(subprocess.Popen(command, cwd=folder, env=environ, stdout=output, stderr=output))
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+        ended = [process.wait(30) for process in processes]
+    assert ended == [0] * len(names)
+
+
+def signs_of(web: httpx.Client) -> dict[str, str]:
+    """What a web process has heard of the others."""
+    checks = web.get("/readyz").json()["checks"]
+    return {name: checks[name]["status"] for name in ("workers", "schedule")}
 
 
 # --- systemd --------------------------------------------------------------------------------------------------------
@@ -240,6 +268,15 @@ def test_systemd_accepts_a_unit(name: str, tmp_path: Path) -> None:
     assert (verified.returncode, verified.stderr) == (0, "")
     judged = run_command(analyze, "security", "--offline=yes", "--threshold=20", str(tmp_path / name), environ={})
     assert judged.returncode == 0, judged.stdout[-200:]
+
+
+def test_every_way_to_start_a_worker_and_beat_is_the_same() -> None:
+    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    for name, service in (("signalbox-worker@.service", "worker"), ("signalbox-beat.service", "beat")):
+        (started,) = unit(name)["ExecStart"]
+        options = started.partition(" -m ")[2].replace(" --hostname worker-%i@%%h", "")
+        assert shlex.split(options) == our_services()[service]["command"]
+        assert f".venv/bin/python -m {options}\n" in page
 
 
 def test_every_way_to_start_a_web_process_is_the_same() -> None:

@@ -1,21 +1,30 @@
 """Liveness depends on nothing; readiness says what is missing, and no more than that."""
 
 import logging
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings as installed
+from django.core.cache import caches
 from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import AsyncClient, Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from governance.models import Submission, SubmissionState
+from governance.project import heartbeats
+from governance.project.heartbeats import Role, give_sign
 from governance.project.http import health, readiness
 from governance.project.http.readiness import CHECKS, Condition, Reason, Watch
 from routing.credentials import store_key
 from routing.vault import Vault
+from telemetry.records import new_call_id
 from tests.factories import ProviderFactory
 from tests.servers.ports import find_free_port
 from tests.servers.valkey import ValkeyServer
@@ -42,9 +51,10 @@ class FakeService:
 
 
 @pytest.fixture(autouse=True)
-def gateway(monkeypatch: pytest.MonkeyPatch) -> FakeService:
-    """An open gateway, and a watch that has seen nothing yet."""
+def gateway(monkeypatch: pytest.MonkeyPatch, settings: Settings, tmp_path: Path) -> FakeService:
+    """An open gateway, a watch that has seen nothing yet, and a data folder in which nobody has given a sign."""
     service = FakeService()
+    settings.DATA_DIR = tmp_path
     monkeypatch.setattr(readiness, "opened_service", lambda: service)
     monkeypatch.setattr(health, "watch", Watch())
     return service
@@ -75,9 +85,12 @@ def test_an_installation_with_everything_is_ready(client: Client) -> None:
             "database": {"status": "ok"},
             "migrations": {"status": "ok"},
             "encryption_keys": {"status": "ok", "sealed": 0, "unopened": 0},
-            "shared_cache": {"status": "not configured"},
+            "redis": {"status": "not configured"},
             "snapshot": {"status": "ok", "age_seconds": 0.2},
             "records": {"status": "ok", "waiting": 0, "lost": 0},
+            "workers": {"status": "not configured"},
+            "schedule": {"status": "not configured"},
+            "submissions": {"status": "ok", "waiting": 0},
         },
     }
 
@@ -114,9 +127,12 @@ def test_a_database_that_is_away_is_named_as_the_reason_without_details(
         "database": "failed",
         "migrations": "unknown",
         "encryption_keys": "unknown",
-        "shared_cache": "not configured",
+        "redis": "not configured",
         "snapshot": "ok",
         "records": "ok",
+        "workers": "not configured",
+        "schedule": "not configured",
+        "submissions": "unknown",
     }
     assert "clerk" not in response.content.decode()
     assert "clerk refused" in caplog.text
@@ -160,7 +176,7 @@ def test_other_bytes_under_the_same_id_are_found_too(client: Client) -> None:
     assert client.get("/readyz").json()["checks"]["encryption_keys"]["unopened"] == 1
 
 
-# --- The shared cache -----------------------------------------------------------------------------------------------
+# --- Redis ----------------------------------------------------------------------------------------------------------
 
 
 def with_redis(settings: Settings, url: str) -> None:
@@ -169,20 +185,18 @@ def with_redis(settings: Settings, url: str) -> None:
 
 
 @pytest.mark.django_db
-def test_a_shared_cache_that_answers(client: Client, settings: Settings, valkey_server: ValkeyServer) -> None:
+def test_a_redis_that_answers(client: Client, settings: Settings, valkey_server: ValkeyServer) -> None:
     with_redis(settings, valkey_server.url)
-    assert client.get("/readyz").json()["checks"]["shared_cache"] == {"status": "ok"}
+    assert client.get("/readyz").json()["checks"]["redis"] == {"status": "ok"}
 
 
 @pytest.mark.django_db
-def test_a_shared_cache_that_is_away_is_told(
-    client: Client, settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_redis_that_is_away_is_told(client: Client, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     with_redis(settings, f"redis://:sesame@127.0.0.1:{find_free_port()}/0")
     response = client.get("/readyz")
-    found = response.json()["checks"]["shared_cache"]
+    found = response.json()["checks"]["redis"]
     assert (response.status_code, found["status"]) == (200, "warning")
-    assert found["reason"] == "shared_cache_unreachable"
+    assert found["reason"] == "redis_unreachable"
     assert "sesame" not in response.content.decode() + caplog.text
 
 
@@ -225,6 +239,69 @@ def test_records_that_wait_are_told(client: Client, gateway: FakeService, waitin
     assert (response.status_code, found["status"], found["waiting"], found["lost"]) == (200, status, waiting, 3)
 
 
+# --- Workers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["files", "redis"])
+def signs(request: pytest.FixtureRequest, settings: Settings) -> str:
+    """Where signs of life are given."""
+    if request.param == "redis":
+        server: ValkeyServer = request.getfixturevalue("valkey_server")
+        with_redis(settings, server.url)
+        caches["shared"].clear()
+    return str(request.param)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("role", "check", "silent", "reason"),
+    [(Role.WORKER, "workers", 30, "workers_silent"), (Role.SCHEDULE, "schedule", 60, "schedule_silent")],
+)
+def test_a_role_that_falls_silent_is_told_and_takes_no_traffic_away(
+    client: Client, monkeypatch: pytest.MonkeyPatch, signs: str, role: Role, check: str, silent: int, reason: str
+) -> None:
+    assert client.get("/readyz").json()["checks"][check] == {"status": "not configured"}
+    give_sign(role)
+    now = time.time()
+    for later, status in ((1, "ok"), (silent - 2, "ok"), (silent + 2, "warning")):
+        monkeypatch.setattr(heartbeats.time, "time", lambda later=later: now + later)
+        monkeypatch.setattr(health, "watch", Watch())
+        response = client.get("/readyz")
+        found = response.json()["checks"][check]
+        assert (response.status_code, found["status"]) == (200, status)
+        assert found["silent_seconds"] == pytest.approx(later, abs=1)
+    assert found["reason"] == reason
+
+
+@pytest.mark.django_db
+def test_nothing_is_known_of_workers_without_redis(client: Client, settings: Settings) -> None:
+    with_redis(settings, f"redis://127.0.0.1:{find_free_port()}/0")
+    give_sign(Role.WORKER)  # which stops nobody's work
+    checks = client.get("/readyz").json()["checks"]
+    assert (checks["workers"], checks["redis"]["status"]) == ({"status": "unknown"}, "warning")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("seconds", "status"), [(55, "ok"), (65, "warning")])
+def test_submitted_calls_that_wait_are_told(client: Client, seconds: int, status: str) -> None:
+    now = datetime.now(UTC)
+    for state in (SubmissionState.QUEUED, SubmissionState.QUEUED, SubmissionState.DONE):
+        Submission.objects.create(
+            id=new_call_id(),
+            task=str(uuid4()),
+            application="helpdesk",
+            requested="support-chat",
+            state=state.value,
+            submitted_at=now - timedelta(seconds=seconds),
+            due_at=None if state is SubmissionState.DONE else now,
+        )
+    response = client.get("/readyz")
+    found = response.json()["checks"]["submissions"]
+    assert (response.status_code, found["status"], found["waiting"]) == (200, status, 2)
+    assert found["oldest_seconds"] == pytest.approx(seconds, abs=3)
+    assert found.get("reason") == (None if status == "ok" else "calls_queued")
+
+
 # --- How often, and how it is told ----------------------------------------------------------------------------------
 
 
@@ -234,12 +311,14 @@ def test_everything_is_looked_at_once_a_second(django_assert_num_queries: Django
     watch = Watch(clock=lambda: now)
     for _ in range(3):
         ProviderFactory()
-    with django_assert_num_queries(4):  # SELECT 1, is there a table of migrations, which are applied, sealed keys
+    with django_assert_num_queries(
+        5
+    ):  # SELECT 1, is there a table of migrations, which are applied, sealed keys, queued calls
         first = watch.readiness()
         now = 100.9
         assert watch.readiness() is first
     now = 101.0
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert watch.readiness() is not first
 
 

@@ -106,7 +106,7 @@ def test_a_web_process_as_it_is_documented(installation: Installation, tmp_path:
         sys.executable, *command, environ=environ, log=tmp_path / "log", base=f"http://127.0.0.1:{port}"
     ) as web:
         ready = web.get("/readyz")
-        assert (ready.status_code, ready.json()["checks"]["shared_cache"]) == (200, {"status": "ok"})
+        assert (ready.status_code, ready.json()["checks"]["redis"]) == (200, {"status": "ok"})
         name = {"host": "signalbox.example"}
         assert web.get("/admin/login/", headers=name).headers["location"].startswith("https://signalbox.example/")
         page = web.get("/admin/login/", headers={**name, "x-forwarded-proto": "https"})

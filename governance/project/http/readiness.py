@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from threading import Lock
 
@@ -21,6 +22,8 @@ from django.db.migrations.executor import MigrationExecutor
 from redis.exceptions import RedisError
 
 from governance.gateway.service import opened_service
+from governance.models import Submission, SubmissionState
+from governance.project.heartbeats import Role, has_redis, seconds_since_sign
 from routing.credentials import read_key
 from routing.models import Provider
 from routing.vault import Vault, VaultError
@@ -33,6 +36,14 @@ SECONDS_OLD = 10.0
 
 MANY_WAITING = 1_000
 """Records of calls that wait to be written, of 20,000 that may."""
+
+SECONDS_SILENT: Mapping[Role, float] = {Role.WORKER: 30.0, Role.SCHEDULE: 60.0}
+"""How long nothing may be heard: of a worker six signs, of the schedule four sweeps."""
+
+SECONDS_QUEUED = 60.0
+"""How long a submitted call may wait for a worker."""
+
+MOST_COUNTED = 10_000
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +66,10 @@ class Reason(StrEnum):
     RECORDS_OLD = "records_old"
     CALLS_UNWRITTEN = "calls_unwritten"
     KEYS_MISSING = "encryption_keys_missing"
-    SHARED_CACHE_UNREACHABLE = "shared_cache_unreachable"
+    REDIS_UNREACHABLE = "redis_unreachable"
+    WORKERS_SILENT = "workers_silent"
+    SCHEDULE_SILENT = "schedule_silent"
+    CALLS_QUEUED = "calls_queued"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +142,19 @@ def check_encryption_keys() -> Finding:
     )
 
 
-def check_shared_cache() -> Finding:
-    """Whether Redis answers, where there is one. Without it each process goes by what it knows itself."""
-    if settings.CACHES["shared"]["BACKEND"] != "django.core.cache.backends.redis.RedisCache":
+def check_redis() -> Finding:
+    """Whether it answers, where there is one. Without it each process goes by what it knows itself, and submitted calls
+    wait in their rows."""
+    if not has_redis():
         return Finding(Condition.UNUSED)
     try:
         caches["shared"].get("readiness")
     except (RedisError, OSError) as error:
         return Finding(
             Condition.WARNING,
-            Reason.SHARED_CACHE_UNREACHABLE,
-            "The server that REDIS_URL names does not answer; each process goes by what it knows itself.",
+            Reason.REDIS_UNREACHABLE,
+            "The server that REDIS_URL names does not answer; each process goes by what it knows itself, and submitted "
+            "calls wait.",
             cause=_describe(error),
         )
     return Finding(Condition.OK)
@@ -185,17 +201,72 @@ def check_records() -> Finding:
     )
 
 
+def check_workers() -> Finding:
+    """Whether a worker was heard of lately. An installation that never had one has no use for it."""
+    return _check_sign(
+        Role.WORKER,
+        Reason.WORKERS_SILENT,
+        "No worker was heard of for {:.0f} seconds. Calls are answered; what is submitted waits.",
+    )
+
+
+def check_schedule() -> Finding:
+    """Whether what is due is sent to the workers."""
+    return _check_sign(
+        Role.SCHEDULE,
+        Reason.SCHEDULE_SILENT,
+        "Celery's beat was not heard of for {:.0f} seconds. Submitted calls whose worker was lost wait, and what has "
+        "expired is not removed.",
+    )
+
+
+def _check_sign(role: Role, reason: Reason, detail: str) -> Finding:
+    try:
+        silent = seconds_since_sign(role)
+    except (RedisError, OSError):
+        return Finding(Condition.UNKNOWN)  # that Redis is away is another check's finding
+    if silent is None:
+        return Finding(Condition.UNUSED)
+    figures = {"silent_seconds": round(silent, 1)}
+    if silent <= SECONDS_SILENT[role]:
+        return Finding(Condition.OK, figures=figures)
+    return Finding(Condition.WARNING, reason, detail.format(silent), figures)
+
+
+def check_submissions() -> Finding:
+    """How many submitted calls wait for a worker, and the oldest for how long."""
+    queued = Submission.objects.filter(state=SubmissionState.QUEUED.value).order_by("id")
+    oldest = queued.values_list("submitted_at", flat=True).first()
+    if oldest is None:
+        return Finding(Condition.OK, figures={"waiting": 0})
+    seconds = max(0.0, (datetime.now(UTC) - oldest).total_seconds())
+    waiting = queued[:MOST_COUNTED].count()
+    figures = {"waiting": waiting, "oldest_seconds": round(seconds, 1)}
+    if seconds <= SECONDS_QUEUED:
+        return Finding(Condition.OK, figures=figures)
+    return Finding(
+        Condition.WARNING,
+        Reason.CALLS_QUEUED,
+        f"{waiting} submitted calls wait for a worker, the oldest for {seconds:.0f} seconds. Start workers, or more of "
+        "them.",
+        figures,
+    )
+
+
 CHECKS: Mapping[str, Callable[[], Finding]] = {
     "database": check_database,
     "migrations": check_migrations,
     "encryption_keys": check_encryption_keys,
-    "shared_cache": check_shared_cache,
+    "redis": check_redis,
     "snapshot": check_snapshot,
     "records": check_records,
+    "workers": check_workers,
+    "schedule": check_schedule,
+    "submissions": check_submissions,
 }
 """In the order in which an operator would look. The first failure is the one that is named."""
 
-ANSWERED_BY_THE_DATABASE = frozenset({"database", "migrations", "encryption_keys"})
+ANSWERED_BY_THE_DATABASE = frozenset({"database", "migrations", "encryption_keys", "submissions"})
 
 
 class Watch:
