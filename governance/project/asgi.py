@@ -9,7 +9,7 @@ import os
 from typing import cast
 
 from django.core.asgi import get_asgi_application
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "governance.project.settings.installation")
 
@@ -20,17 +20,15 @@ from governance.gateway.handler import GatewayHandler  # noqa: E402
 from governance.gateway.service import close_service, open_service  # noqa: E402
 from governance.project.http.bodies import BoundedBodies  # noqa: E402
 from governance.project.http.connections import close_connections_with_the_page  # noqa: E402
-from governance.project.http.correlation import HEADER, correlated  # noqa: E402
+from governance.project.http.correlation import Correlated  # noqa: E402
 from governance.project.http.static_files import static_application  # noqa: E402
 
-gateway = cast("ASGIApp", GatewayHandler())
-pages = BoundedBodies(_pages)
+gateway = Correlated(cast("ASGIApp", GatewayHandler()))
+pages = Correlated(BoundedBodies(_pages))
 static_files = static_application()
 close_connections_with_the_page()
 
 logger = logging.getLogger(__name__)
-
-_CORRELATION = HEADER.lower().encode()
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,7 +37,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
     elif _path(scope).startswith("/v1/"):
-        await answer_call(scope, receive, send)
+        await gateway(scope, receive, send)
     elif _path(scope).startswith("/static/"):
         await static_files(scope, receive, send)
     else:
@@ -50,19 +48,6 @@ def _path(scope: Scope) -> str:
     """The path as we know it, without the prefix under which a proxy shows us: ASGI keeps `--root-path` in it."""
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     return path
-
-
-async def answer_call(scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand a call to the gateway under a correlation id, which the answer carries back."""
-    offered = next((value.decode("latin-1") for name, value in scope["headers"] if name == _CORRELATION), None)
-    with correlated(offered=offered) as correlation:
-
-        async def send_correlated(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"].append((_CORRELATION, correlation.encode()))
-            await send(message)
-
-        await gateway(scope, receive, send_correlated)
 
 
 async def answer_lifespan(receive: Receive, send: Send) -> None:

@@ -12,9 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from governance.api.exceptions import CONTENT_TYPE, PROBLEMS, ApiProblem, ProblemType, document
 from governance.api.parsers import most_bytes_of_a_call, too_large
 from governance.gateway.http import BODY_SECONDS
-from governance.project.http.correlation import HEADER, correlated
-
-_CORRELATION = HEADER.lower().encode()
+from governance.project.http.correlation import current_correlation
 
 
 class BoundedBodies:
@@ -29,7 +27,7 @@ class BoundedBodies:
         if bounded.admits(scope):
             await self._app(scope, bounded.receive, send)
         if bounded.problem is not None:
-            await _answer(bounded.problem, scope, send)
+            await _answer(bounded.problem, send)
 
 
 class _Bounded:
@@ -75,16 +73,15 @@ class _Bounded:
         return {"type": "http.disconnect"}
 
 
-async def _answer(problem: ApiProblem, scope: Scope, send: Send) -> None:
-    offered = next((value.decode("latin-1") for name, value in scope["headers"] if name == _CORRELATION), None)
-    with correlated(offered=offered) as correlation:
-        body = json.dumps(document(problem, request_id=correlation), ensure_ascii=False).encode()
+async def _answer(problem: ApiProblem, send: Send) -> None:
+    """What the API says of every problem; the trace of the request names it, and puts its id on the answer."""
+    content = document(problem, request_id=current_correlation() or "")
+    body = json.dumps(content, ensure_ascii=False).encode()
     headers = [
         (b"content-type", CONTENT_TYPE.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
-        (_CORRELATION, correlation.encode()),
     ]
     await send({"type": "http.response.start", "status": PROBLEMS[problem.kind].status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
