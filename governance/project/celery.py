@@ -41,7 +41,7 @@ app.conf.beat_schedule = SCHEDULE
 _running = threading.local()  # by thread: a task that hands a call in, and the call's execution, have one id
 
 
-class SignOfLife(bootsteps.StartStopStep):  # type: ignore[misc]  # celery-types leaves it untyped
+class SignOfLife(bootsteps.StartStopStep):
     """A worker says every few seconds that it is there, for as long as it hears the broker."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)

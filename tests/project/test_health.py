@@ -18,7 +18,6 @@ from django.test import AsyncClient, Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from governance.models import Submission, SubmissionState
-from governance.project import heartbeats
 from governance.project.heartbeats import Role, give_sign
 from governance.project.http import health, readiness
 from governance.project.http.readiness import CHECKS, Condition, Reason, Watch
@@ -262,9 +261,9 @@ def test_a_role_that_falls_silent_is_told_and_takes_no_traffic_away(
 ) -> None:
     assert client.get("/readyz").json()["checks"][check] == {"status": "not configured"}
     give_sign(role)
-    now = time.time()
+    given, found = time.time(), {}
     for later, status in ((1, "ok"), (silent - 2, "ok"), (silent + 2, "warning")):
-        monkeypatch.setattr(heartbeats.time, "time", lambda later=later: now + later)
+        monkeypatch.setattr(time, "time", lambda later=later: given + later)
         monkeypatch.setattr(health, "watch", Watch())
         response = client.get("/readyz")
         found = response.json()["checks"][check]

@@ -131,7 +131,7 @@ def together(
         providers = {"support-chat": FakeProvider(slow_whole()), "live-chat": FakeProvider(slow_stream())}
         for fake in providers.values():
             loop.run(fake.__aenter__())
-            stack.callback(lambda fake=fake: loop.run(fake.__aexit__(None, None, None)))
+            stack.callback(stop, loop, fake)
         database_url = stack.enter_context(postgres_server.database(prefix="together"))
         stack.enter_context(django_db_blocker.unblock())
         environ = {
@@ -150,6 +150,10 @@ def together(
         ]
         client = Celery("a-shop", broker=valkey_server.url, set_as_current=False)
         yield Together(webs, workers, providers, client, secret, valkey_server.url, stack)
+
+
+def stop(loop: LoopThread, fake: FakeProvider) -> None:
+    loop.run(fake.__aexit__(None, None, None))
 
 
 def folder_in(parent: Path, name: str) -> Path:
