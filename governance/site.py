@@ -20,6 +20,8 @@ ORDER = (
     "governance.Application",
     "governance.AccessKey",
     "telemetry.Call",
+    "governance.Submission",
+    "governance.Batch",
     "telemetry.Attempt",
     "telemetry.DecisionRecord",
     "telemetry.UsageDay",

@@ -10,6 +10,7 @@ from governance.admin import (
     people,
     providers,
     settings,
+    submissions,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "people",
     "providers",
     "settings",
+    "submissions",
 ]

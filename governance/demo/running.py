@@ -1,4 +1,4 @@
-"""The demo while it runs: simulator, web server and generator, from their start to the moment all are ready."""
+"""The demo while it runs: simulator, web server, worker and generator, from their start to the moment all are ready."""
 
 import fcntl
 import http.client
@@ -20,7 +20,7 @@ from governance.demo.traffic import send
 HOST = "127.0.0.1"
 PROJECT = Path(__file__).resolve().parents[2]
 
-SIMULATOR, WEB, TRAFFIC = "simulator", "web", "traffic"
+SIMULATOR, WEB, WORKER, TRAFFIC = "simulator", "web", "worker", "traffic"
 
 _SIMULATOR_PORT = 8900
 _SECONDS_TO_START = 60.0
@@ -105,6 +105,19 @@ def start_servers(children: Children, *, folder: DemoFolder, port: int, simulato
     deadline = time.monotonic() + _SECONDS_TO_START
     _wait(children, port=simulator, path="/v1/models", expected=(200, 401), deadline=deadline)
     _wait(children, port=port, path="/readyz", expected=(200,), deadline=deadline)
+
+
+def start_worker(children: Children, *, folder: DemoFolder) -> None:
+    """Start the worker that makes the calls that are handed in, and sweeps. Nobody waits for it: neither do calls that
+    are handed in before it is ready."""
+    children.start(
+        WORKER,
+        [
+            *(sys.executable, "-m", "celery", "-A", "governance.project", "--quiet", "worker", "--beat"),
+            *("--pool", "threads", "--concurrency", "8", "--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ],
+        log=folder.log(WORKER),
+    )
 
 
 def start_traffic(children: Children, *, folder: DemoFolder, port: int) -> None:

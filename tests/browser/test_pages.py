@@ -17,11 +17,14 @@ from pytest_django import DjangoDbBlocker
 
 from governance.changes.records import save_record
 from governance.demo.seed import seed
-from governance.models import AccessKey, AuditEvent
+from governance.models import AccessKey, AuditEvent, Batch, Submission
 from governance.questions import Question
+from governance.submissions.claims import Ending, end
+from governance.submissions.intake import submit_batch
 from governance.tab import operations, policy, routed, why
 from governance.tab.addresses import address_of
 from governance.tab.pages import PANELS
+from routing.core.failures import Failure, FailureKind
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import Operation
 from routing.models import Configuration, LanguageModel, Price, Provider
@@ -29,6 +32,7 @@ from routing.vault import Vault
 from tests.authors import SOMEBODY
 from tests.browser.visitor import Visitor, make_user, visiting
 from tests.governance.admin.test_pages import NOT_ADDED, address
+from tests.governance.submissions import orders
 from tests.servers.web import running_web
 
 pytestmark = pytest.mark.browser
@@ -64,6 +68,7 @@ def seeded(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[See
             vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
             seed(now=timezone.now(), simulator="http://127.0.0.1:9", vault=vault, length=timedelta(days=2))
             rename(LanguageModel.objects.all()[0])
+            hand_in()
             make_user("olivia", superuser=True)
             make_user("oscar", group="operator")
             paths = list(pages())
@@ -77,6 +82,17 @@ def rename(model: LanguageModel) -> None:
     soon = timezone.now() + timedelta(days=30)
     price = Price(model=model, valid_from=soon, input_rate=2_000_000_000, output_rate=8_000_000_000)
     save_record(model, author=SOMEBODY, parts=[price], reason="The price list of next month.")
+
+
+def hand_in() -> None:
+    """A batch with a call in each of several states, and a call that waits."""
+    batch = submit_batch([orders.order() for _ in range(5)], caller=orders.HELPDESK)
+    first, second, third, *_ = Submission.objects.filter(batch=batch).order_by("position").values_list("pk", flat=True)
+    end(orders.taken_up(first), Ending(answer=b"{}", failure=None), now=timezone.now())
+    failure = Failure(FailureKind.RATE_LIMITED, "slow down", code="rate_limit_exceeded")
+    end(orders.taken_up(second), Ending(answer=None, failure=failure), now=timezone.now())
+    orders.taken_up(third, worker="signalbox-worker-7.internal.example:4711")
+    orders.handed_in()
 
 
 def pages() -> Iterator[str]:
@@ -112,6 +128,8 @@ def pages() -> Iterator[str]:
         (LanguageModel, "routing_languagemodel_try"),
         (Configuration, "routing_configuration_try"),
         (AccessKey, "governance_accesskey_rotate"),
+        (Batch, "governance_batch_cancel"),
+        (Submission, "governance_submission_cancel"),
     ):
         yield reverse(f"admin:{name}", args=[record._default_manager.order_by("pk")[0].pk])
 

@@ -75,7 +75,7 @@ class Terminal:
             except OSError:
                 continue
             if parent == self.process.pid:
-                name = next(name for name in ("simulator", "uvicorn", "traffic") if name in command)
+                name = next(name for name in ("simulator", "uvicorn", "celery", "traffic") if name in command)
                 found[name] = int(status.parent.name)
         return found
 

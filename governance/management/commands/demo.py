@@ -98,6 +98,7 @@ class Command(BaseCommand):
             self._say("Starting the simulated providers and the web server …")
             running.start_servers(children, folder=folder, port=port, simulator=simulator, speed=speed)
             running.make_first_call(port=port, keys=seeded.keys)
+            running.start_worker(children, folder=folder)
             running.start_traffic(children, folder=folder, port=port)
             self._introduce(folder, logins, port=port)
             while (fallen := children.fallen()) is None:

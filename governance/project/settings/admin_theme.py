@@ -93,6 +93,8 @@ UNFOLD: dict[str, Any] = {
                 "separator": True,
                 "items": [
                     _page("Calls", "receipt_long", "telemetry.call"),
+                    _page("Submissions", "move_to_inbox", "governance.submission"),
+                    _page("Batches", "stacks", "governance.batch"),
                     _page("Attempts", "conversion_path", "telemetry.attempt"),
                     _page("Decisions", "rule", "telemetry.decisionrecord"),
                     _page("Usage by day", "bar_chart", "telemetry.usageday"),

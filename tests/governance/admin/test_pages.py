@@ -15,11 +15,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from governance.changes.records import switch
-from governance.models import AccessKey, AuditEvent, SettingValue
+from governance.models import AccessKey, AuditEvent, Batch, SettingValue
 from governance.site import ORDER, SignalboxAdminSite
+from governance.submissions.intake import submit_batch
 from routing.models import VersionCounter
 from tests import factories
 from tests.authors import SOMEBODY
+from tests.governance.submissions import orders
 
 REGISTERED = {model._meta.label: model for model in admin.site._registry}
 
@@ -66,11 +68,15 @@ ROWS: dict[str, Callable[[], Any]] = {
     "telemetry.Attempt": factories.AttemptFactory.create,
     "telemetry.DecisionRecord": factories.DecisionRecordFactory.create,
     "telemetry.UsageDay": factories.UsageDayFactory.create,
+    "governance.Submission": lambda: orders.row(orders.handed_in()),
+    "governance.Batch": lambda: Batch.objects.get(pk=submit_batch([orders.order()] * 2, caller=orders.HELPDESK)),
     "governance.AuditEvent": _audited,
     "auth.User": lambda: User.objects.create_user(_numbered("user")),
     "auth.Group": lambda: Group.objects.create(name=_numbered("group")),
 }
 NOT_ADDED = {
+    "governance.Submission",
+    "governance.Batch",
     "governance.SettingValue",
     "telemetry.Call",
     "telemetry.Attempt",
@@ -85,8 +91,6 @@ ELSEWHERE = {
     "routing.FallbackLink": "inside its configuration",
     "governance.Revision": "inside its entry of the audit trail, and in the history of its record",
     "telemetry.Outcome": "inside its call",
-    "governance.Submission": "asked for by whoever submitted it",
-    "governance.Batch": "asked for by whoever submitted it",
     "governance.StoredContent": "nowhere: it is sealed, and opened for its owner alone",
     "governance.ChainHead": "what the page that verifies the trail compares with",
 }

@@ -50,6 +50,8 @@ FURTHER: dict[str, tuple[int, int, int, int]] = {
     "routing_languagemodel_try": (200, 200, 403, 403),
     "routing_configuration_try": (200, 200, 403, 403),
     "governance_accesskey_rotate": (200, 200, 403, 403),
+    "governance_submission_cancel": (200, 200, 403, 403),
+    "governance_batch_cancel": (200, 200, 403, 403),
     "governance_auditevent_verify": (200, 200, 200, 403),
     "governance_auditevent_restore": (200, 200, 403, 403),
     "telemetry_decisionrecord_scenario": (404, 404, 404, 403),  # this row holds no decision
