@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -17,6 +17,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from governance.access.authors import author_of
+from governance.admin.cells import figure, two_lines
 from governance.admin.fields import ReasonField, WordsField
 from governance.admin.generic import SelectWidget, SwitchWidget, TabularInline
 from governance.admin.records import (
@@ -111,6 +112,7 @@ class AccessKeyForm(RecordForm):
     class Meta:
         model = AccessKey
         fields = "__all__"
+        help_texts: ClassVar = {"expires_at": "From this moment (UTC) it is refused. Empty for never."}
 
     LISTS = (
         ("every_configuration", "allowed_configurations", Configuration),
@@ -169,7 +171,7 @@ class AccessKeyAdmin(RecordAdmin):
     kind = RecordKind.KEY
     form = AccessKeyForm
     actions = ("revoke",)
-    list_display = ("name", "application", "shown", "state", "configurations", "models", "expires_at", "created_at")
+    list_display = ("called", "shown", "state", "configurations", "models", "expires_at")
     list_filter = ("application",)
     list_select_related = ("application",)
     search_fields = ("name", "application__identifier", "prefix__startswith")
@@ -278,9 +280,13 @@ class AccessKeyAdmin(RecordAdmin):
         }
         return TemplateResponse(request, "admin/governance/accesskey/rotate.html", context)
 
+    @admin.display(description="name and application", ordering="name")
+    def called(self, key: AccessKey) -> str:
+        return two_lines(key.name, key.application.identifier)
+
     @admin.display(description="key")
     def shown(self, key: AccessKey) -> str:
-        return f"{key.prefix}…"
+        return figure(f"{key.prefix}…")
 
     @admin.display(description="state")
     def state(self, key: AccessKey) -> str:

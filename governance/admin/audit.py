@@ -12,8 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from governance.admin.calls import BoundedPaginator
+from governance.admin.cells import figure, two_lines
 from governance.admin.differences import action_words, channel_words, entry_row, kind_words
+from governance.admin.finding import BoundedPaginator
 from governance.admin.records import ReadOnlyAdmin, RecordTool, is_restorable
 from governance.admin.restoration import may_restore, restoration_page
 from governance.audit.actions import ACTION_LABELS, CHANNEL_LABELS, KIND_LABELS, RecordKind
@@ -78,7 +79,7 @@ class AuditEventAdmin(ReadOnlyAdmin):
     change_form_template = "admin/governance/auditevent/change_form.html"
     paginator = BoundedPaginator
     ordering = ("-number",)
-    list_display = ("number", "when", "what", "of_kind", "record", "author", "through", "reason")
+    list_display = ("number", "when", "what", "about", "made_by", "reason")
     list_filter = (KindFilter, ActionFilter, AuthorFilter, ChannelFilter)
     search_fields = ("record", "author")
     search_help_text = "An entry's number, or the beginning of a record's name or an author's."
@@ -144,7 +145,15 @@ class AuditEventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="when (UTC)")
     def when(self, event: AuditEvent) -> str:
-        return f"{event.at:%Y-%m-%d %H:%M:%S}"
+        return figure(f"{event.at:%Y-%m-%d %H:%M:%S}")
+
+    @admin.display(description="record")
+    def about(self, event: AuditEvent) -> str:
+        return two_lines(event.record, kind_words(event.kind))
+
+    @admin.display(description="by")
+    def made_by(self, event: AuditEvent) -> str:
+        return two_lines(event.author, channel_words(event.channel))
 
     @admin.display(description="action")
     def what(self, event: AuditEvent) -> str:

@@ -1,147 +1,41 @@
 """What happened: calls with their attempts and decisions, and usage by day. To look at; nothing is changed here.
 
-The list of calls stays fast however many there are: its filters offer what the catalogue knows and never ask the
-calls themselves, the order is that of an index, and rows are counted only as far as pages are offered.
+The lists stay fast however many rows there are: the order is that of an index; see ``governance.admin.finding``.
 """
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet, prefetch_related_objects
+from django.db.models import QuerySet, prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path, reverse
-from django.utils.functional import cached_property
+from django.utils.html import format_html
 
 from governance.admin.cells import figure, two_lines
-from governance.admin.generic import Paginator
+from governance.admin.finding import (
+    MOST_COUNTED,
+    ApplicationFilter,
+    BoundedPaginator,
+    ConfigurationFilter,
+    ModelFilter,
+    OperationFilter,
+    OutcomeFilter,
+    ProviderFilter,
+    RequestedFilter,
+    SearchedByBeginning,
+    ServedModelFilter,
+    ServedProviderFilter,
+)
 from governance.admin.records import ReadOnlyAdmin
-from governance.models import Application
 from governance.spelling import ABSENT, spell_cost
 from governance.tab.explained import recorded_decision, recorded_page
 from governance.tab.scenarios import scenario_answer
 from governance.tab.words import outcome_words, reason_words
-from routing.core.failures import FAILURES, FailureKind
-from routing.core.vocabulary import LABELS, Operation, SkipReason
-from routing.models import Configuration, LanguageModel, NamedRecord, Provider
+from routing.core.vocabulary import LABELS, SkipReason
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
 from telemetry.outcomes import JUDGEMENT_LABELS
-
-MOST_COUNTED = 10_000
-"""Rows that are counted and can be paged to. Whoever looks for an older one filters or searches."""
-
-
-class BoundedPaginator(Paginator):
-    """Counts no further than it offers pages for: counting ten million rows takes longer than showing fifty."""
-
-    @cached_property
-    def count(self) -> int:
-        rows: Any = self.object_list
-        return int(rows.order_by()[:MOST_COUNTED].count())
-
-
-class CatalogueFilter(SimpleListFilter):
-    """Filters a column of identifiers by those that records have, so that the calls are not asked for theirs."""
-
-    records: type[NamedRecord]
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        identifiers = self.records._default_manager.order_by("identifier").values_list("identifier", flat=True)
-        return [(each, each) for each in identifiers]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        return queryset if value is None else queryset.filter(**{self.column: value})
-
-    def has_output(self) -> bool:
-        """Also while there is nothing to choose, if somebody chose: a filter that is not applied shows too much."""
-        return super().has_output() or self.value() is not None
-
-    @property
-    def column(self) -> str:
-        """The column to filter."""
-        return str(self.parameter_name)
-
-
-class ApplicationFilter(CatalogueFilter):
-    title = "application"
-    parameter_name = "application"
-    records = Application
-
-
-class RequestedFilter(CatalogueFilter):
-    title = "configuration asked for"
-    parameter_name = "requested"
-    records = Configuration
-
-
-class ConfigurationFilter(CatalogueFilter):
-    title = "configuration"
-    parameter_name = "configuration"
-    records = Configuration
-
-
-class ServedProviderFilter(CatalogueFilter):
-    title = "provider that served"
-    parameter_name = "served_provider"
-    records = Provider
-
-
-class ServedModelFilter(CatalogueFilter):
-    title = "model that served"
-    parameter_name = "served_model"
-    records = LanguageModel
-
-
-class ProviderFilter(CatalogueFilter):
-    title = "provider"
-    parameter_name = "provider"
-    records = Provider
-
-
-class ModelFilter(CatalogueFilter):
-    title = "model"
-    parameter_name = "model"
-    records = LanguageModel
-
-
-class OutcomeFilter(SimpleListFilter):
-    """Served, failed, or failed in one way."""
-
-    title = "outcome"
-    parameter_name = "outcome"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        kinds = [(each.value, FAILURES[each].label) for each in FailureKind]
-        return [("served", "Served"), ("failed", "Failed"), *kinds]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case None:
-                return queryset
-            case "served":
-                return queryset.filter(success=True)
-            case "failed":
-                return queryset.filter(success=False)
-            case kind:
-                return queryset.filter(failure_kind=kind)
-
-
-class OperationFilter(SimpleListFilter):
-    """What kind of answer was asked for."""
-
-    title = "operation"
-    parameter_name = "operation"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(each.value, LABELS[each]) for each in Operation]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        return queryset if value is None else queryset.filter(operation=value)
 
 
 def attempt_words(attempt: Attempt) -> str:
@@ -152,34 +46,6 @@ def attempt_words(attempt: Attempt) -> str:
         return f"passed over: {LABELS[SkipReason(attempt.skip_reason)]}"
     except ValueError:
         return f"passed over: {attempt.skip_reason}"
-
-
-def call_id(text: str) -> UUID | None:
-    """The call that a search names; ``None`` if it is no id."""
-    try:
-        return UUID(text.strip())
-    except ValueError:
-        return None
-
-
-class SearchedByBeginning(ReadOnlyAdmin):
-    """Finds one row by a call's id, and many by the beginning of an identifier."""
-
-    id_column = "pk"
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        identifier = call_id(term)
-        if identifier is not None:
-            return queryset.filter(**{self.id_column: identifier}), False
-        beginnings = Q()
-        for column in self.get_search_fields(request):
-            beginnings |= Q(**{f"{column}__startswith": term})
-        return queryset.filter(beginnings), False
 
 
 @admin.register(Call)
@@ -214,9 +80,9 @@ class CallAdmin(SearchedByBeginning):
             "Asked",
             {
                 "fields": (
-                    ("requested", "operation", "streamed"),
+                    ("requested", "operation", "in_pieces"),
                     ("application", "user"),
-                    ("key", "source"),
+                    ("with_key", "source"),
                     "reported",
                 )
             },
@@ -231,7 +97,7 @@ class CallAdmin(SearchedByBeginning):
                     ("served_model", "served_model_id"),
                     ("served_configuration", "response_model"),
                     ("requests_sent", "fallback_attempts", "retries"),
-                    ("cache_hit", "failure_kind", "error_class"),
+                    ("from_cache", "failure_kind", "error_class"),
                 )
             },
         ),
@@ -304,6 +170,23 @@ class CallAdmin(SearchedByBeginning):
         words = known.get(report.judgement, report.judgement)
         return f"{words}, as the caller said on {report.reported_at:%Y-%m-%d at %H:%M} UTC"
 
+    @admin.display(description="streamed")
+    def in_pieces(self, call: Call) -> str:
+        return "yes" if call.streamed else "no"
+
+    @admin.display(description="from the cache")
+    def from_cache(self, call: Call) -> str:
+        return "yes" if call.cache_hit else "no"
+
+    @admin.display(description="key")
+    def with_key(self, call: Call) -> str:
+        """The key's page, without asking whether the key is still there: it says so itself."""
+        if not call.key:
+            return ABSENT
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:governance_accesskey_change", args=[call.key]), call.key
+        )
+
     @admin.display(description="took")
     def took(self, call: Call) -> str:
         return figure(f"{call.latency_ms:,.0f} ms")
@@ -372,12 +255,36 @@ class AttemptAdmin(SearchedByBeginning):
     id_column = "call"
     paginator = BoundedPaginator
     ordering = ("-pk",)
-    list_display = ("call", "index", "provider", "model", "started_at", "outcome", "latency_ms", "cost")
-    list_display_links = ("index",)
+    list_display = ("when", "number", "route", "outcome", "took", "cost")
     list_filter = ("started_at", ProviderFilter, ModelFilter)
     search_fields = ("provider", "model", "configuration")
     search_help_text = "A call's id, or the beginning of a provider's, model's or configuration's identifier."
     list_select_related = ("call",)
+    fieldsets = (
+        (None, {"fields": (("outcome", "cost"), ("started_at", "number"), ("waited", "took"), "call")}),
+        ("Sent to", {"fields": (("provider", "adapter_type"), ("model", "model_id"), "configuration")}),
+        ("What came back", {"fields": (("failure_kind", "error_code"), ("skip_reason", "output_tokens"))}),
+    )
+
+    @admin.display(description="when (UTC)")
+    def when(self, attempt: Attempt) -> str:
+        return figure(f"{attempt.started_at:%Y-%m-%d %H:%M:%S}")
+
+    @admin.display(description="attempt")
+    def number(self, attempt: Attempt) -> str:
+        return f"{attempt.index + 1}."
+
+    @admin.display(description="sent to")
+    def route(self, attempt: Attempt) -> str:
+        return two_lines(attempt.model, attempt.provider)
+
+    @admin.display(description="waited before it")
+    def waited(self, attempt: Attempt) -> str:
+        return ABSENT if attempt.skip_reason else figure(f"{attempt.waited_ms:,.0f} ms")
+
+    @admin.display(description="took")
+    def took(self, attempt: Attempt) -> str:
+        return ABSENT if attempt.skip_reason else figure(f"{attempt.latency_ms:,.0f} ms")
 
     @admin.display(description="outcome")
     def outcome(self, attempt: Attempt) -> str:
@@ -385,7 +292,7 @@ class AttemptAdmin(SearchedByBeginning):
 
     @admin.display(description="cost")
     def cost(self, attempt: Attempt) -> str:
-        return spell_cost(attempt.cost_nanos, attempt.cost_currency)
+        return figure(spell_cost(attempt.cost_nanos, attempt.cost_currency))
 
 
 def scenario_url(record: DecisionRecord) -> str:
@@ -441,6 +348,21 @@ class UsageDayAdmin(SearchedByBeginning):
     )  # fmt: skip
     search_fields = ("application", "configuration", "provider", "model", "user", "source")
     search_help_text = "The beginning of an identifier, a user or a source."
+
+    fieldsets = (
+        (None, {"fields": (("day", "how_many"), ("tokens", "cost"))}),
+        ("Asked", {"fields": (("application", "user"), ("key", "source"), ("configuration", "operation"))}),
+        ("Served by", {"fields": (("provider", "model"),)}),
+        (
+            "Tokens",
+            {
+                "fields": (
+                    ("input_tokens", "cache_read_tokens", "cache_write_tokens"),
+                    ("output_tokens", "reasoning_tokens"),
+                )
+            },
+        ),
+    )
 
     @admin.display(description="asked for")
     def asked(self, usage: UsageDay) -> str:

@@ -51,6 +51,9 @@ class ConfigurationForm(RecordForm):
             meant_for, colon, words = str(field.help_text).partition(": ")
             if colon and meant_for.startswith("For "):  # its fieldset says so
                 field.help_text = f"{words[:1].upper()}{words[1:]}"
+        if "policy_mode" in self.fields:
+            modes = [(value, label) for value, label in self.fields["policy_mode"].choices if value]  # type: ignore[attr-defined]
+            self.fields["policy_mode"].choices = [("", "The installation's mode"), *modes]  # type: ignore[attr-defined]
         if "adapter_types" in self.fields:
             known = [(kind.name, f"{kind.label} ({kind.name})") for kind in ADAPTER_TYPES.values()]
             stored = [(each, f"{each} (unknown)") for each in self.instance.adapter_types if each not in ADAPTER_TYPES]

@@ -1,7 +1,7 @@
 """Results of golden sets. Runs write them; a result from elsewhere may be entered, and a wrong one removed."""
 
 from datetime import UTC
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db import transaction
@@ -9,11 +9,26 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from governance.access.authors import author_of
-from governance.admin.records import Filled, RecordAdmin
+from governance.admin.records import Filled, RecordAdmin, RecordForm
 from governance.audit.actions import RecordKind
 from governance.changes.records import name_of_evaluation, remove_evaluation, save_evaluation
 from governance.models import AuditEvent
 from routing.models import EvaluationResult
+
+
+class EvaluationForm(RecordForm):
+    """A result from elsewhere."""
+
+    class Meta:
+        model = EvaluationResult
+        fields = "__all__"
+        help_texts: ClassVar = {
+            "golden_set": "Such as support-answers. Quality is the mean over the latest run of each set.",
+            "grader": "Only “deterministic” counts as quality; results of other graders are kept to look at.",
+            "prompt_count": "How many questions the set asked.",
+            "mean_score": "Between 0 and 1: the mean over all questions, those that failed counted as 0.",
+            "run_at": "UTC. Of runs of one set the latest counts.",
+        }
 
 
 @admin.register(EvaluationResult)
@@ -21,6 +36,7 @@ class EvaluationResultAdmin(RecordAdmin):
     """Evaluation results."""
 
     kind = RecordKind.EVALUATION
+    form = EvaluationForm
     list_display = ("model", "golden_set", "grader", "prompt_count", "mean_score", "run_at")
     list_filter = ("run_at",)
     list_select_related = ("model",)

@@ -1,7 +1,7 @@
 """Language models, with their dated prices. Prices are typed as decimals and stored as whole nano-units."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -28,6 +28,11 @@ class LanguageModelForm(RecordForm):
     class Meta:
         model = LanguageModel
         fields = "__all__"
+        labels: ClassVar = {"is_default": "Wins ties"}
+        help_texts: ClassVar = {
+            "model_id": "The id sent to the provider. The provider's page lists those that its key may use, by Test.",
+            "is_default": "Of candidates that are alike in everything else, this one is asked first.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,6 +1,6 @@
 """Providers: where calls go. A key goes in and never comes out; the pages show its last characters."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -50,6 +50,8 @@ class ProviderForm(RecordForm):
     class Meta:
         model = Provider
         fields = "__all__"
+        labels: ClassVar = {"max_concurrent": "Calls at a time"}
+        help_texts: ClassVar = {"max_concurrent": "The most that are sent to it at once. Empty for no limit."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -150,12 +152,16 @@ class ProviderAdmin(NamedRecordAdmin):
         return f"ends in {provider.key_hint}" if provider.key_hint else "stored"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without the fields for entering a key where nothing may be entered."""
+        """Without what enters a key where nothing may be entered, and what removes one where there is none."""
         fieldsets = super().get_fieldsets(request, obj)
-        if obj is None or self.has_change_permission(request, obj):
-            return fieldsets
+        if obj is None:
+            left_out: tuple[str, ...] = ("key", "remove_key")
+        elif not self.has_change_permission(request, obj):
+            left_out = KEY_FIELDS
+        else:
+            left_out = () if obj.sealed_key is not None else ("remove_key",)
         return [
-            (title, {**options, "fields": [name for name in options["fields"] if name not in KEY_FIELDS]})
+            (title, {**options, "fields": [name for name in options["fields"] if name not in left_out]})
             for title, options in fieldsets
         ]
 

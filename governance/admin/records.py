@@ -141,7 +141,10 @@ class RecordAdmin(ModelAdmin):
         return False
 
     def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
-        return without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
+        field = without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
+        if isinstance(field, forms.CharField) and isinstance(field.widget, forms.Textarea):
+            field.widget.attrs["rows"] = 3
+        return field
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Nothing yet: the record and its parts are one change, made when both are known (``save_related``)."""

@@ -75,8 +75,10 @@ def value_field(setting: Setting[Any], *, in_force: Any) -> forms.Field:
             initial=str(in_force),
             help_text=setting.help,
         )
-    if isinstance(setting.default, int):
-        return forms.IntegerField(widget=NumberWidget, initial=in_force, help_text=setting.help)
+    if setting.bounds is not None:
+        least, greatest = setting.bounds
+        bounds = f"From {least:,} to {greatest:,} {setting.unit}."
+        return forms.IntegerField(widget=NumberWidget, initial=in_force, help_text=f"{setting.help} {bounds}")
     return forms.CharField(widget=TextWidget, initial=in_force, help_text=setting.help)
 
 
