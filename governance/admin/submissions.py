@@ -21,14 +21,14 @@ from django.utils.html import format_html
 
 from governance.access.authors import author_of
 from governance.admin.audit import WordFilter
-from governance.admin.calls import (
+from governance.admin.cells import figure, two_lines
+from governance.admin.finding import (
     ApplicationFilter,
     BoundedPaginator,
     RequestedFilter,
     SearchedByBeginning,
     call_id,
 )
-from governance.admin.cells import figure, two_lines
 from governance.admin.generic import TextWidget
 from governance.admin.records import RecordTool
 from governance.models import OPEN, STATE_LABELS, STATE_MEANINGS, Batch, StoredContent, Submission, SubmissionState
