@@ -189,7 +189,7 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
         assert (first.folder / f"{role}-password").read_text(encoding="utf-8").strip() == password[1]
     for name in ("virtual-key", "operator-password", "auditor-password", "traffic-keys.json", "keys.json"):
         assert (first.folder / name).stat().st_mode & 0o777 == 0o600
-    assert set(first.children()) == {"simulator", "uvicorn", "traffic"}
+    assert set(first.children()) == {"simulator", "uvicorn", "celery", "traffic"}
 
 
 def test_the_printed_commands_work(first: Terminal) -> None:
@@ -337,7 +337,7 @@ def test_a_signal_stops_everything(again: Terminal, number: signal.Signals) -> N
     again.start()
     again.wait_until_it_runs()
     children = again.children()
-    assert set(children) == {"simulator", "uvicorn", "traffic"}
+    assert set(children) == {"simulator", "uvicorn", "celery", "traffic"}
     assert again.stop(number) == 0, again.printed
     assert_nothing_is_left(again, children)
     assert f"Stopped ({number.name}). The demo is kept in" in again.printed
