@@ -5,6 +5,7 @@ Anywhere else it is a guest: its rows are marked, nothing else is touched, and s
 
 from pathlib import Path
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
@@ -48,7 +49,20 @@ def start_over(folder: DemoFolder) -> None:
     else:
         call_command("migrate", verbosity=0)
         call_command("flush", interactive=False, verbosity=0)
+    if is_own(folder):
+        forget_messages()
     folder.forget_secrets()
+
+
+def forget_messages() -> None:
+    """Remove what waits for a worker in the folders of tasks: it names calls that are forgotten.
+
+    Where Redis carries messages there is nothing to remove: a worker that finds no such call lets its message go.
+    """
+    for folder in settings.SIGNALBOX_TASK_FOLDERS.values():
+        for file in folder.glob("*"):
+            if file.is_file():
+                file.unlink(missing_ok=True)
 
 
 def _name() -> str:

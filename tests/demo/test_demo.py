@@ -1,5 +1,6 @@
 """`manage.py demo` as somebody at a terminal meets it: real processes, real HTTP, and no process left behind."""
 
+import json
 import os
 import re
 import shutil
@@ -194,7 +195,7 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
 
 def test_the_printed_commands_work(first: Terminal) -> None:
     commands = re.findall(r"^     (curl .*|.* explain .*)$", first.printed, flags=re.MULTILINE)
-    whole, streamed, explained = (
+    whole, streamed, explained, handed_in, waited_for, batch = (
         subprocess.run(
             ["bash", "-c", command.replace("curl ", "curl -sS --noproxy '*' ", 1)],
             cwd=ROOT,
@@ -211,6 +212,12 @@ def test_the_printed_commands_work(first: Terminal) -> None:
     assert streamed.count("data: ") > 10
     assert streamed.rstrip().endswith("data: [DONE]")
     assert "As expected." in explained
+    assert " 202 " in handed_in.splitlines()[0]
+    assert "\nlocation: /api/v1/calls/" in handed_in.lower()
+    answered = json.loads(waited_for)
+    assert answered["state"] == "done"
+    assert "Simulated answer to: Where is my parcel?" in json.dumps(answered["answer"])
+    assert json.loads(batch)["size"] == 2
 
 
 @pytest.mark.parametrize("role", ["operator", "auditor"])

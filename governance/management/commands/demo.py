@@ -95,7 +95,7 @@ class Command(BaseCommand):
         seeded, logins = self._prepare(folder, reset=reset, simulator=(simulator := running.simulator_port()))
         children = Children(folder=running.PROJECT, environment=running.environment(simulator=simulator))
         try:
-            self._say("Starting the simulated providers and the web server …")
+            self._say("Starting the simulated providers, the web server and a worker …")
             running.start_servers(children, folder=folder, port=port, simulator=simulator, speed=speed)
             running.make_first_call(port=port, keys=seeded.keys)
             running.start_worker(children, folder=folder)
@@ -140,10 +140,8 @@ class Command(BaseCommand):
         base, key = f"http://{running.HOST}:{port}", _shown(folder.visitor_key)
         manage = f"{_shown(Path(sys.executable))} manage.py"
         request = '{"model": "support-chat", "messages": [{"role": "user", "content": "Where is my parcel?"}]'
-        curl = (
-            f'{base}/v1/chat/completions -H "Authorization: Bearer $(cat {key})" '
-            "-H 'Content-Type: application/json' -d"
-        )
+        auth = f"""-H "Authorization: Bearer $(cat {key})" -H 'Content-Type: application/json'"""
+        curl = f"{base}/v1/chat/completions {auth} -d"
         reads_history = load_settings().routing.call_history
         connections.close_all()
         if reads_history:
@@ -172,6 +170,13 @@ Try, in another terminal:
 
   3. That decision on paper, with the call history read:
      {manage} explain {SCENARIO}
+
+  4. A call for later, made by the worker; the answer says where to ask. With ?wait=20 it waits for the answer:
+     curl -i {base}/api/v1/calls {auth} -d '{{"request": {request}}}}}'
+     curl "{base}/api/v1/calls?wait=20" {auth} -d '{{"request": {request}}}}}'
+
+  5. A batch of two, and how far it is: {base}/admin/governance/batch/
+     curl {base}/api/v1/batches {auth} -d '{{"calls": [{{"request": {request}}}}}, {{"request": {request}}}}}]}}'
 
 {switch}:
      {manage} demo --history {"off" if reads_history else "on"}
