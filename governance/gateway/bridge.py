@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from threading import Barrier, BrokenBarrierError
 from typing import ParamSpec, TypeVar
 
@@ -36,9 +37,11 @@ class Bridge:
     async def cross(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Run an engine's function in the pool."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: _with_living_connection(function, *args, **kwargs))
+        """Run an engine's function in the pool. What it logs, and tasks that it sends, belong to the same request."""
+        loop, context = asyncio.get_running_loop(), copy_context()
+        return await loop.run_in_executor(
+            self._pool, lambda: context.run(_with_living_connection, function, *args, **kwargs)
+        )
 
     def close(self) -> None:
         """Wait for what is running, close the connections and end the threads. What does not end is left behind."""

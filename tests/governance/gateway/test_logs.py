@@ -6,6 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
+from governance.gateway.bridge import Bridge
+from governance.trace import marks, note, traced
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
 from tests.governance.gateway.overheard import Overheard
@@ -104,6 +106,20 @@ def test_calls_at_the_same_time_are_not_mixed_up(world: World, heard: Overheard)
     replies = {each.reply().headers["x-signalbox-call"]: name for each, name in zip(conversations, names, strict=True)}
     seen = {each["call"]: f"{each['provider']}/{each['model']}" for each in entries(heard)}
     assert seen == replies
+
+
+async def test_what_crosses_to_an_engine_belongs_to_the_same_request() -> None:
+    bridge = Bridge(threads=1)
+
+    def note_in_the_engine() -> dict[str, str]:
+        note(call="call-1")
+        return dict(marks())
+
+    with traced(correlation="order-7"):
+        assert await bridge.cross(note_in_the_engine) == {"correlation": "order-7", "call": "call-1"}
+        assert dict(marks()) == {"correlation": "order-7", "call": "call-1"}
+    assert await bridge.cross(lambda: dict(marks())) == {}
+    bridge.close()
 
 
 def test_a_request_to_a_provider_names_the_call_and_its_own_number(world: World) -> None:
