@@ -39,9 +39,11 @@ class Bridge:
     ) -> Result:
         """Run an engine's function in the pool. What it logs, and tasks that it sends, belong to the same request."""
         loop, context = asyncio.get_running_loop(), copy_context()
-        return await loop.run_in_executor(
-            self._pool, lambda: context.run(_with_living_connection, function, *args, **kwargs)
-        )
+
+        def work() -> Result:
+            return _with_living_connection(function, *args, **kwargs)
+
+        return await loop.run_in_executor(self._pool, context.run, work)
 
     def close(self) -> None:
         """Wait for what is running, close the connections and end the threads. What does not end is left behind."""
