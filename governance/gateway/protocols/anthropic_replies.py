@@ -12,6 +12,7 @@ import orjson
 
 from governance.gateway.errors import Problem
 from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.charges import charge, with_charge
 from governance.gateway.protocols.seals import mark
 from routing.core.calls import (
     Event,
@@ -72,12 +73,7 @@ class AnthropicWriter:
         is_last = any(isinstance(event, Stopped) for event in frame.events)
         if cost is None or not is_last or not any(isinstance(event, UsageReported) for event in frame.events):
             return frame.raw
-        prefix, _, data = frame.raw.partition(b"data:")
-        try:
-            event = orjson.loads(data.strip())
-            return prefix + b"data: " + orjson.dumps({**event, "signalbox": _charged(head, cost)}) + b"\n\n"
-        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-            return frame.raw  # several data lines, or numbers that are none: rare, and not worth taking apart
+        return with_charge(frame.raw, head=head, cost=cost)
 
     def refusal(self, message: str, *, head: Head, stream: bool) -> bytes:
         events: list[Event] = [Refusal(message), Stopped(StopReason.REFUSAL)]
@@ -119,7 +115,7 @@ class EventWriter:
         delta: dict[str, Any] = {"type": "message_delta", "delta": _stop(self._stopped)}
         delta["usage"] = _usage(self._usage or Usage(0, 0))
         if cost is not None:
-            delta["signalbox"] = _charged(self._head, cost)
+            delta["signalbox"] = charge(self._head, cost)
         return b"".join([*pieces, _framed(delta), _framed({"type": "message_stop"})])
 
     def _event(self, event: Event) -> bytes:
@@ -298,10 +294,6 @@ def _input(arguments: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {"raw": arguments}
     return value if isinstance(value, dict) else {"raw": arguments}
-
-
-def _charged(head: Head, cost: Money) -> dict[str, str]:
-    return {"call": head.call, "cost": cost.amount, "currency": cost.currency}
 
 
 def _framed(document: Any) -> bytes:

@@ -11,6 +11,7 @@ import orjson
 
 from governance.gateway.errors import Problem
 from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.charges import charge, with_charge
 from routing.core.calls import (
     Event,
     Frame,
@@ -55,13 +56,7 @@ class OpenAIChatWriter:
         """The provider's bytes. The usage frame says besides what the call cost."""
         if cost is None or not any(isinstance(event, UsageReported) for event in frame.events):
             return frame.raw
-        prefix, _, data = frame.raw.partition(b"data:")
-        try:
-            chunk = orjson.loads(data.strip())
-            chunk["signalbox"] = _charged(head, cost)
-            return prefix + _framed(chunk)
-        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-            return frame.raw  # several data lines, or numbers that are none: rare, and not worth taking apart
+        return with_charge(frame.raw, head=head, cost=cost)
 
     def refusal(self, message: str, *, head: Head, stream: bool) -> bytes:
         if not stream:
@@ -103,7 +98,7 @@ class ChunkWriter:
             return DONE
         chunk = {**self._common, "choices": [], "usage": _usage(usage)}
         if cost is not None:
-            chunk["signalbox"] = _charged(self._head, cost)
+            chunk["signalbox"] = charge(self._head, cost)
         return _framed(chunk) + DONE
 
     def _event(self, event: Event) -> bytes:
@@ -213,10 +208,6 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }
-
-
-def _charged(head: Head, cost: Money) -> dict[str, str]:
-    return {"call": head.call, "cost": cost.amount, "currency": cost.currency}
 
 
 def _framed(document: Any) -> bytes:

@@ -11,6 +11,7 @@ import orjson
 
 from governance.gateway.errors import Problem
 from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.charges import charge, with_charge
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.protocols.seals import mark
 from routing.core.calls import (
@@ -58,12 +59,7 @@ class OpenAIResponsesWriter:
         """The provider's bytes. The event that ends the response says besides what the call cost."""
         if cost is None or not any(isinstance(event, Stopped) for event in frame.events):
             return frame.raw
-        prefix, _, data = frame.raw.partition(b"data:")
-        try:
-            event = orjson.loads(data.strip())
-            return prefix + b"data: " + orjson.dumps({**event, "signalbox": _charged(head, cost)}) + b"\n\n"
-        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-            return frame.raw  # several data lines, or numbers that are none: rare, and not worth taking apart
+        return with_charge(frame.raw, head=head, cost=cost)
 
     def refusal(self, message: str, *, head: Head, stream: bool) -> bytes:
         events: list[Event] = [Refusal(message), Stopped(StopReason.REFUSAL)]
@@ -136,7 +132,7 @@ class EventWriter:
             "incomplete_details": None if why is None else {"reason": why},
             "output": [item.document for item in self._items],
         }
-        charged = {} if cost is None else {"signalbox": _charged(self._head, cost)}
+        charged = {} if cost is None else {"signalbox": charge(self._head, cost)}
         return b"".join([*pieces, self._emit(f"response.{status}", response=self.response, **charged)])
 
     def _event(self, event: Event) -> bytes:
@@ -297,10 +293,6 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.prompt + usage.output,
     }
-
-
-def _charged(head: Head, cost: Money) -> dict[str, str]:
-    return {"call": head.call, "cost": cost.amount, "currency": cost.currency}
 
 
 def _framed(document: Any) -> bytes:
