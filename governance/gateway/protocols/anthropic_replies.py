@@ -55,6 +55,7 @@ ERROR_TYPES: Mapping[int, str] = {
 
 _WORDS = (Text, Refusal, Reasoning, ReasoningSealed)
 _NO_CALL = -1  # where words wait
+_UNSAID = Usage(0, 0)  # what is not reported, to clients that read these figures without asking whether they are there
 
 
 class AnthropicWriter:
@@ -86,7 +87,7 @@ class AnthropicWriter:
         said = _Said(events)
         message = _message(head, said.started, content=said.content())
         stopped, usage = said.stopped, said.usage
-        return orjson.dumps({**message, **_stop(stopped), "usage": _usage(usage or Usage(0, 0))})
+        return orjson.dumps({**message, **_stop(stopped), "usage": _usage(usage or _UNSAID)})
 
     def stream(self, head: Head) -> "EventWriter":
         return EventWriter(head)
@@ -113,7 +114,7 @@ class EventWriter:
     def end(self, cost: Money | None) -> bytes:
         pieces = [self._begin(), self._close_all()]
         delta: dict[str, Any] = {"type": "message_delta", "delta": _stop(self._stopped)}
-        delta["usage"] = _usage(self._usage or Usage(0, 0))
+        delta["usage"] = _usage(self._usage or _UNSAID)
         if cost is not None:
             delta["signalbox"] = charge(self._head, cost)
         return b"".join([*pieces, _framed(delta), _framed({"type": "message_stop"})])
@@ -145,7 +146,7 @@ class EventWriter:
             return b""
         self._has_begun = True
         message = {**_message(self._head, self._started, content=[]), "stop_reason": None, "stop_sequence": None}
-        return _framed({"type": "message_start", "message": {**message, "usage": _usage(Usage(0, 0))}})
+        return _framed({"type": "message_start", "message": {**message, "usage": _usage(_UNSAID)}})
 
     def _say(self, kind: str, block: dict[str, Any], delta: dict[str, Any]) -> bytes:
         opened = b"" if self._open == kind else self._start(kind, block)
