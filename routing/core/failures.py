@@ -158,9 +158,33 @@ class CallFailed(Exception):
         super().__init__(failure.message)
         self.failure = failure
 
+    @property
+    def evidence(self) -> Failure | None:
+        """What it says about the route that was asked, which its circuit hears of; ``None`` if nothing."""
+        return self.failure
+
 
 class RouteUnusable(CallFailed):
     """Raised before anything is sent: what this installation knows of a route cannot be used, so it is passed over."""
+
+    @property
+    def evidence(self) -> Failure | None:
+        return None
+
+
+class OutOfTime(CallFailed):
+    """Raised where the time of the whole call is up: it ends, whatever routes there are left.
+
+    That the time is up says nothing about a route. What the route had done before is ``evidence``.
+    """
+
+    def __init__(self, failure: Failure, *, evidence: Failure | None = None) -> None:
+        super().__init__(failure)
+        self._evidence = evidence
+
+    @property
+    def evidence(self) -> Failure | None:
+        return self._evidence
 
 
 def internal_failure(error: Exception) -> Failure:

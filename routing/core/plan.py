@@ -42,6 +42,18 @@ class Skip:
         return cls(name, reason, detail or LABELS[reason])
 
 
+class RouteSkipped(Exception):
+    """Raised right before anything is sent: a route that cannot be asked now, for a reason that passes.
+
+    That is no failure of the route, and not repeated; the next route of the plan is asked instead.
+    """
+
+    def __init__(self, reason: SkipReason, detail: str = "") -> None:
+        super().__init__(detail or LABELS[reason])
+        self.reason = reason
+        self.detail = detail
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One route of a plan and the configuration it stands for."""

@@ -1,26 +1,20 @@
 """Walks the plan: asks one route after the other until one answers.
 
-A route can be replaced until the caller has seen something, and never afterwards; so a stream's frames are held back
-until the first generated token, or its end. What a failure means is read from the table of failures.
+A route can be replaced until the caller has seen something, and never afterwards: a stream that comes back from a
+route has begun. What a failure means is read from the table of failures.
 """
 
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, CallContext, FrameStream, PassedOver, Proceed
-from routing.core.calls import GENERATED, CallReply, Frame
+from routing.core.calls import CallReply, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind, NextRoute, RouteUnusable
-from routing.core.plan import Skip, Step, final_failure
+from routing.core.plan import RouteSkipped, Skip, Step, final_failure
 from routing.core.vocabulary import SkipReason
 from routing.providers.dialects.carrying import NotCarried
-
-MOST_QUIET_BYTES = 1024 * 1024
-"""What a stream may have sent before its first generated token: it is kept in memory until then."""
-
-QUIET = Failure(FailureKind.UNREADABLE, "the answer has no content", code="no_content")
 
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
@@ -37,13 +31,16 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             _pass_over(context, step, SkipReason.CONTEXT_NO_LONGER)
             continue
         try:
-            answer = await _ask(replace(context, step=step), proceed)
+            answer = await proceed(replace(context, step=step))
         except NotCarried as refused:
             not_carried = not_carried or refused.failure
             _pass_over(context, step, SkipReason.NOT_CARRIED, refused.failure.message)
             continue
         except RouteUnusable as unusable:
             _pass_over(context, step, SkipReason.UNUSABLE, unusable.failure.message)
+            continue
+        except RouteSkipped as skipped:
+            _pass_over(context, step, skipped.reason, skipped.detail)
             continue
         except CallFailed as failed:
             last = failed.failure
@@ -57,7 +54,8 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         notes.served = notes.attempts[-1]
         if isinstance(answer, CallReply):
             _count(context, step, notes.failure)
-        return answer
+            return answer
+        return _Counted(context, step, answer)
     if last is not None and last.rule.next_route is NextRoute.NO and len(tried) == 1:
         raise CallFailed(last)  # about this request, and about no route
     raise CallFailed(
@@ -78,48 +76,23 @@ def _pass_over(context: CallContext, step: Step, reason: SkipReason, detail: str
     context.notes.passed_over.append(PassedOver(step, datetime.now(UTC), time.monotonic(), skip))
 
 
-async def _ask(context: CallContext, proceed: Proceed) -> Answer:
-    """One route's answer; a stream's up to and with its first generated token."""
-    answer = await proceed(context)
-    if isinstance(answer, CallReply):
-        return answer
-    held: deque[Frame] = deque()
-    size = 0
-    try:
-        while (frame := await anext(answer, None)) is not None:
-            held.append(frame)
-            if any(isinstance(event, GENERATED) for event in frame.events):
-                context.notes.first_token = time.monotonic()
-                break
-            size += len(frame.raw)
-            if size > MOST_QUIET_BYTES:
-                context.notes.attempts[-1].end(QUIET)
-                raise CallFailed(QUIET)
-    except BaseException:
-        await answer.aclose()
-        raise
-    return _Begun(context, held, answer)
+class _Counted:
+    """A stream whose end the route's streak hears of."""
 
+    __slots__ = ("_context", "_counted", "_step", "_stream")
 
-class _Begun:
-    """A stream that has begun: what was held back, then the rest. Its route cannot be replaced any more."""
-
-    __slots__ = ("_context", "_counted", "_held", "_rest")
-
-    def __init__(self, context: CallContext, held: deque[Frame], rest: FrameStream) -> None:
+    def __init__(self, context: CallContext, step: Step, stream: FrameStream) -> None:
         self._context = context
-        self._held = held
-        self._rest = rest
+        self._step = step
+        self._stream = stream
         self._counted = False
 
     def __aiter__(self) -> AsyncIterator[Frame]:
         return self
 
     async def __anext__(self) -> Frame:
-        if self._held:
-            return self._held.popleft()
         try:
-            return await self._rest.__anext__()
+            return await self._stream.__anext__()
         except StopAsyncIteration:
             self._count(self._context.notes.failure)
             raise
@@ -129,14 +102,14 @@ class _Begun:
 
     async def aclose(self) -> None:
         """Let go of the route. One that had finished its answer has served, whether or not the end was read."""
-        await self._rest.aclose()
+        await self._stream.aclose()
         if self._context.has_whole_answer:
             self._count(self._context.notes.failure)
 
     def _count(self, failure: Failure | None) -> None:
-        if not self._counted and self._context.step is not None:
+        if not self._counted:
             self._counted = True
-            _count(self._context, self._context.step, failure)
+            _count(self._context, self._step, failure)
 
 
 def _count(context: CallContext, step: Step, failure: Failure | None) -> None:

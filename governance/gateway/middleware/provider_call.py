@@ -2,18 +2,23 @@
 
 The price is that of the model that serves, in force when the call began, unless the provider says itself what it
 charged: an aggregator serves one model id from many hosts, each at its own price.
+
+A route can be asked again, or replaced, until the caller has seen something, and never afterwards: a stream's frames
+are held back until the first generated token, or its end. What goes wrong before is the attempt's failure, as it would
+be for a whole answer.
 """
 
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
 from governance.trace import note
-from routing.core.calls import Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
 from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusable, internal_failure
 from routing.core.pricing import cost, price_at
 from routing.providers.base import Endpoint
@@ -22,6 +27,10 @@ from routing.providers.registry import adapter_for
 logger = logging.getLogger(__name__)
 
 REQUEST_ID_HEADER = "x-client-request-id"
+MOST_QUIET_BYTES = 1024 * 1024
+"""What a stream may have sent before its first generated token: it is kept in memory until then."""
+
+QUIET = Failure(FailureKind.UNREADABLE, "the answer has no content", code="no_content")
 REFUSED = Failure(FailureKind.REFUSED, "the model declined to answer")
 CANCELLED = Failure(FailureKind.CANCELLED, "the caller hung up")
 SLOW_READER = Failure(
@@ -58,7 +67,8 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
                 transport=context.services.transport,
                 max_output=step.model.max_output,
             )
-            return _Metered(context, attempt, stream, patience=endpoint.timeouts.total / 2)
+            metered = _Metered(context, attempt, stream, patience=endpoint.timeouts.total / 2)
+            return await _begun(context, attempt, metered)
         reply = await adapter.call(
             endpoint=endpoint,
             model_id=step.model.model_id,
@@ -92,6 +102,45 @@ def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:
     if any(name.lower() == REQUEST_ID_HEADER for name, _ in endpoint.headers):
         return endpoint
     return replace(endpoint, headers=(*endpoint.headers, (REQUEST_ID_HEADER, request_id)))
+
+
+async def _begun(context: CallContext, attempt: Attempt, stream: FrameStream) -> FrameStream:
+    """The stream once its first generated token is there."""
+    held: deque[Frame] = deque()
+    size = 0
+    try:
+        while (frame := await anext(stream, None)) is not None:
+            held.append(frame)
+            if any(isinstance(event, GENERATED) for event in frame.events):
+                context.notes.first_token = time.monotonic()
+                break
+            size += len(frame.raw)
+            if size > MOST_QUIET_BYTES:
+                attempt.end(QUIET)
+                raise CallFailed(QUIET)
+    except BaseException:
+        await stream.aclose()
+        raise
+    return _Begun(held, stream)
+
+
+class _Begun:
+    """What was held back of a stream, then the rest."""
+
+    __slots__ = ("_held", "_rest")
+
+    def __init__(self, held: deque[Frame], rest: FrameStream) -> None:
+        self._held = held
+        self._rest = rest
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self
+
+    async def __anext__(self) -> Frame:
+        return self._held.popleft() if self._held else await self._rest.__anext__()
+
+    async def aclose(self) -> None:
+        await self._rest.aclose()
 
 
 class _Metered:

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from governance.gateway.middleware import fall_through
+from governance.gateway.middleware import provider_call
 from routing.core.failures import FailureKind
 from routing.core.vocabulary import ListedOrder
 from routing.credentials import store_key
@@ -224,7 +224,7 @@ def test_a_key_that_no_header_can_carry_is_not_sent(world: World, settings: Sett
 
 
 def test_a_stream_without_content_is_not_held_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fall_through, "MOST_QUIET_BYTES", 10 * len(ROLE))
+    monkeypatch.setattr(provider_call, "MOST_QUIET_BYTES", 10 * len(ROLE))
     world.script(events(*[ROLE] * 40, end=[Stall()]), streams())
     reply = world.gateway.chat(stream=True)
     assert (reply.status, world.asked) == (200, [1, 1, 0])

@@ -7,7 +7,9 @@ from routing.core.failures import (
     Failure,
     FailureKind,
     NextRoute,
+    OutOfTime,
     Retry,
+    RouteUnusable,
     internal_failure,
 )
 
@@ -48,6 +50,15 @@ def test_a_failure_knows_its_row_and_travels_as_an_exception() -> None:
     raised = CallFailed(failure)
     assert raised.failure is failure
     assert str(raised) == "slow down"
+
+
+def test_what_a_failed_call_says_about_its_route() -> None:
+    """Circuits hear of the evidence: what failed here, or ran out of the call's own time, is none."""
+    busy, late = Failure(FailureKind.TRANSIENT, "busy"), Failure(FailureKind.TIMEOUT, "late")
+    assert CallFailed(busy).evidence is busy
+    assert RouteUnusable(busy).evidence is None
+    assert OutOfTime(late).evidence is None
+    assert OutOfTime(late, evidence=busy).evidence is busy
 
 
 def test_an_error_of_our_own_is_told_by_its_class_alone() -> None:

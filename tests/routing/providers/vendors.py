@@ -120,6 +120,7 @@ def _chat_errors() -> tuple[Refused, ...]:
             retry_after=7,
         ),
         Refused(name="quota", status=429, body=error("insufficient_quota"), kind=FailureKind.QUOTA_EXHAUSTED),
+        Refused(name="money", status=402, body=error("insufficient_credits"), kind=FailureKind.QUOTA_EXHAUSTED),
         Refused(name="key", status=401, body=error("invalid_api_key"), kind=FailureKind.AUTH),
         Refused(name="model", status=404, body=error("model_not_found"), kind=FailureKind.NOT_FOUND),
         Refused(name="request", status=400, body=error("invalid_value"), kind=FailureKind.INVALID_REQUEST),
