@@ -32,6 +32,7 @@ from governance.access.directory import Caller, find_task_caller
 from governance.calls import CallOptions
 from governance.gateway import home
 from governance.gateway.errors import RequestProblem
+from governance.shared_state import table
 from governance.submissions import execution, intake, sweeping
 from governance.submissions.intake import AlreadySubmitted, CallOrder
 from governance.submissions.readouts import SubmissionNotFound, SubmissionStatus, find_status, read_result
@@ -239,8 +240,10 @@ def sweep() -> None:
 
 @app.task(name="signalbox.remove_old", ignore_result=True)
 def remove_old() -> None:
-    """Remove content whose time is over, and rows of calls that ended long ago."""
-    removed = sweeping.remove_old(now=datetime.now(UTC))
+    """Remove what has grown old: content, rows of calls that ended long ago, what processes told one another."""
+    now = datetime.now(UTC)
+    removed = sweeping.remove_old(now=now)
+    table.remove_expired(now=now)
     if removed.contents or removed.submissions or removed.batches:
         logger.info(
             "removed: content of %d calls, %d rows of calls, %d of batches",

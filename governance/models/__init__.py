@@ -5,6 +5,7 @@ from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
 from governance.models.revision import Revision, changed_fields
 from governance.models.setting import SettingsVersion, SettingValue
+from governance.models.shared_state import SharedState
 from governance.models.stored_content import CONTENT_LABELS, ContentKind, StoredContent
 from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Batch, Submission, SubmissionState
 
@@ -23,6 +24,7 @@ __all__ = [
     "Revision",
     "SettingValue",
     "SettingsVersion",
+    "SharedState",
     "StoredContent",
     "Submission",
     "SubmissionState",

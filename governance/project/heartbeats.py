@@ -10,11 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 
 from django.conf import settings
-from django.core.cache import caches
-from redis.exceptions import RedisError
+
+from governance.shared_state.server import server_store
+from routing.core.sharing import StoreAway
 
 BEAT_SECONDS = 5.0
 """How often a worker gives a sign."""
+
+SECONDS_KNOWN = 30 * 24 * 3600.0
+"""For how long a role that has fallen silent is missed; afterwards nobody knows that there was one."""
 
 logger = logging.getLogger(__name__)
 
@@ -24,20 +28,15 @@ class Role(StrEnum):
     SCHEDULE = "schedule"
 
 
-def has_redis() -> bool:
-    """Whether this installation has one."""
-    return bool(settings.CACHES["shared"]["BACKEND"] == "django.core.cache.backends.redis.RedisCache")
-
-
 def give_sign(role: Role) -> None:
     """Say that this role is alive. That it cannot be said stops nobody's work."""
     try:
-        if has_redis():
-            caches["shared"].set(_key(role), time.time(), timeout=None)
+        if settings.REDIS_URL is not None:
+            server_store(settings.REDIS_URL).put(_key(role), repr(time.time()), seconds=SECONDS_KNOWN)
         else:
             _file(role).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _file(role).touch()
-    except (RedisError, OSError) as error:
+    except (StoreAway, OSError) as error:
         logger.warning("no sign of life can be given (%s)", type(error).__name__)
 
 
@@ -45,10 +44,11 @@ def seconds_since_sign(role: Role) -> float | None:
     """How long ago the last sign was given; ``None`` if there never was one.
 
     Raises:
-        RedisError, OSError: nobody can know.
+        StoreAway, OSError: nobody can know.
     """
-    if has_redis():
-        given: float | None = caches["shared"].get(_key(role))
+    if settings.REDIS_URL is not None:
+        text = server_store(settings.REDIS_URL).read([_key(role)]).get(_key(role))
+        given = None if text is None else float(text)
     else:
         given = _file(role).stat().st_mtime if _file(role).exists() else None
     return None if given is None else max(0.0, time.time() - given)

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import redis
 from asgiref.sync import sync_to_async
 from django.conf import settings as installed
-from django.core.cache import caches
 from django.db import InterfaceError, OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import AsyncClient, Client
@@ -179,8 +179,7 @@ def test_other_bytes_under_the_same_id_are_found_too(client: Client) -> None:
 
 
 def with_redis(settings: Settings, url: str) -> None:
-    shared = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": url}
-    settings.CACHES = {**installed.CACHES, "shared": shared}
+    settings.REDIS_URL = url
 
 
 @pytest.mark.django_db
@@ -247,7 +246,8 @@ def signs(request: pytest.FixtureRequest, settings: Settings) -> str:
     if request.param == "redis":
         server: ValkeyServer = request.getfixturevalue("valkey_server")
         with_redis(settings, server.url)
-        caches["shared"].clear()
+        with redis.Redis.from_url(server.url) as client:
+            client.flushdb()
     return str(request.param)
 
 

@@ -16,7 +16,7 @@ NAMES = (
     "SECURE_SSL_REDIRECT",
     "SECURE_HSTS_SECONDS",
     "DATABASES",
-    "CACHES",
+    "REDIS_URL",
     "SIGNALBOX_OUTBOUND_ALLOW",
 )
 SHOW = (
@@ -60,21 +60,19 @@ def test_plain_http_turns_off_what_needs_https(tmp_path: Path, variable: str) ->
     assert settings["SECURE_HSTS_SECONDS"] == 0
 
 
-def test_urls_choose_the_database_and_the_shared_cache(tmp_path: Path) -> None:
+def test_urls_choose_the_database_and_what_processes_share(tmp_path: Path) -> None:
     settings = read_settings(
         **installation_environment(data_folder=tmp_path / "unused"),
         DATABASE_URL="postgresql://clerk:p%40ss@db:5433/box?sslmode=require",
         REDIS_URL="redis://cache:6379/3",
     )
     assert isinstance(settings["DATABASES"], dict)
-    assert isinstance(settings["CACHES"], dict)
     database = settings["DATABASES"]["default"]
     assert database["ENGINE"] == "django.db.backends.postgresql"
     assert (database["HOST"], database["PORT"], database["NAME"]) == ("db", "5433", "box")
     assert (database["USER"], database["PASSWORD"]) == ("clerk", "p@ss")
     assert database["OPTIONS"] == {"connect_timeout": "5", "sslmode": "require"}
-    assert settings["CACHES"]["shared"]["LOCATION"] == "redis://cache:6379/3"
-    assert settings["CACHES"]["local"]["BACKEND"].endswith("LocMemCache")
+    assert settings["REDIS_URL"] == "redis://cache:6379/3"
     assert not (tmp_path / "unused").exists()
 
 

@@ -15,15 +15,15 @@ from enum import StrEnum
 from threading import Lock
 
 from django.conf import settings
-from django.core.cache import caches
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from redis.exceptions import RedisError
 
 from governance.gateway.service import opened_service
 from governance.models import Submission, SubmissionState
-from governance.project.heartbeats import Role, has_redis, seconds_since_sign
+from governance.project.heartbeats import Role, seconds_since_sign
+from governance.shared_state.server import server_store
+from routing.core.sharing import StoreAway
 from routing.credentials import read_key
 from routing.models import Provider
 from routing.vault import Vault, VaultError
@@ -145,17 +145,17 @@ def check_encryption_keys() -> Finding:
 def check_redis() -> Finding:
     """Whether it answers, where there is one. Without it each process goes by what it knows itself, and submitted calls
     wait in their rows."""
-    if not has_redis():
+    if settings.REDIS_URL is None:
         return Finding(Condition.UNUSED)
     try:
-        caches["shared"].get("readiness")
-    except (RedisError, OSError) as error:
+        server_store(settings.REDIS_URL).ping()
+    except StoreAway as away:
         return Finding(
             Condition.WARNING,
             Reason.REDIS_UNREACHABLE,
             "The server that REDIS_URL names does not answer; each process goes by what it knows itself, and submitted "
             "calls wait.",
-            cause=_describe(error),
+            cause=str(away),
         )
     return Finding(Condition.OK)
 
@@ -223,7 +223,7 @@ def check_schedule() -> Finding:
 def _check_sign(role: Role, reason: Reason, detail: str) -> Finding:
     try:
         silent = seconds_since_sign(role)
-    except (RedisError, OSError):
+    except (StoreAway, OSError):
         return Finding(Condition.UNKNOWN)  # that Redis is away is another check's finding
     if silent is None:
         return Finding(Condition.UNUSED)

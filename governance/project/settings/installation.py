@@ -179,38 +179,12 @@ else:
         }
     }
 
-# --- Caches
+# --- What processes share
 # -----------------------------------------------------------------------------------------------------
-# `local` belongs to one process and `shared` to all of them. Neither is a lock service. Without Redis
-# `shared` is as local as `local` is.
+# In Redis where there is one, else in a table (`governance.shared_state`). Django's caches are used by nothing of
+# ours: none of them can compare and set.
 
-_REDIS_URL = env.envredis("REDIS_URL")
-
-
-def _memory(*, location: str) -> dict[str, object]:
-    # Django's own limit of 300 entries throws a third of the cache away long before memory is a concern.
-    return {
-        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        "LOCATION": location,
-        "OPTIONS": {"MAX_ENTRIES": 10_000},
-    }
-
-
-CACHES = {
-    "default": _memory(location="default"),
-    "local": _memory(location="local"),
-    "shared": (
-        _memory(location="shared")
-        if _REDIS_URL is None
-        else {
-            "BACKEND": "django.core.cache.backends.redis.RedisCache",
-            "LOCATION": _REDIS_URL,
-            "KEY_PREFIX": "signalbox",
-            # A server that does not answer is no server: whoever asks has another way and shall not wait for long.
-            "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
-        }
-    ),
-}
+REDIS_URL = env.envredis("REDIS_URL")
 
 # --- Tasks
 # ------------------------------------------------------------------------------------------------------
@@ -219,10 +193,10 @@ CACHES = {
 
 _TASKS = DATA_DIR / "tasks"
 SIGNALBOX_TASK_FOLDERS = (
-    {} if _REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results")}
+    {} if REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results")}
 )
-CELERY_BROKER_URL = _REDIS_URL or "filesystem://localhost"  # a name that nothing is asked of
-CELERY_BROKER_TRANSPORT = None if _REDIS_URL is not None else "governance.project.folder_broker:Transport"
+CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost"  # a name that nothing is asked of
+CELERY_BROKER_TRANSPORT = None if REDIS_URL is not None else "governance.project.folder_broker:Transport"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {
         # Shorter than Celery's hour: the message of a call is acknowledged as soon as it is sealed in its row.
@@ -230,7 +204,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
     }
-    if _REDIS_URL is not None
+    if REDIS_URL is not None
     else {
         "data_folder_in": str(SIGNALBOX_TASK_FOLDERS["messages"]),
         "data_folder_out": str(SIGNALBOX_TASK_FOLDERS["messages"]),
@@ -238,7 +212,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "polling_interval": 0.1,  # the default of a second makes it ten times as slow
     }
 )
-CELERY_RESULT_BACKEND = _REDIS_URL or SIGNALBOX_TASK_FOLDERS["results"].as_uri()
+CELERY_RESULT_BACKEND = REDIS_URL or SIGNALBOX_TASK_FOLDERS["results"].as_uri()
 CELERY_RESULT_EXPIRES = 3600
 CELERY_RESULT_EXTENDED = False  # a result shall not hold the arguments of its task
 CELERY_TASK_DEFAULT_QUEUE = "signalbox"  # other programs may use the same Redis
