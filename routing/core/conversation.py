@@ -194,10 +194,14 @@ class Effort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningWish:
-    """What the request says about reasoning: an effort, a budget in tokens, or neither (as much as it takes)."""
+    """What the request says about reasoning: an effort, a budget in tokens, or neither (as much as it takes).
+
+    ``is_told`` says whether the answer is to hold its text, where there is one to tell.
+    """
 
     effort: Effort | None = None
     budget: int | None = None
+    is_told: bool = True
 
     @property
     def is_on(self) -> bool:

@@ -111,6 +111,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "messages.content.input": READ,
         "messages.content.caller": native_but({"type": "direct"}),
         "messages.content.toolset_name": NATIVE,
+        "messages.content.tool_name": READ,
         "messages.content.tool_use_id": READ,
         "messages.content.content": reads(F.TOOL_RESULT_PARTS),
         "messages.content.is_error": reads(F.TOOL_RESULT_FAILED),
@@ -121,7 +122,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "tools.input_schema": reads(F.TOOLS),
         "tools.strict": reads(F.STRICT_TOOLS),
         "tools.cache_control": reads(F.CACHE_MARKS),
-        "tools.defer_loading": native_but(False),
+        "tools.defer_loading": READ,
         "tools.eager_input_streaming": native_but(False, True),
         "tools.allowed_callers": native_but(["direct"]),
         "tools.input_examples": NATIVE,
@@ -139,7 +140,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "thinking": READ,
         "thinking.type": reads(F.REASONING, F.REASONING_OFF),
         "thinking.budget_tokens": reads(F.REASONING_BUDGET),
-        "thinking.display": native_but("summarized"),
+        "thinking.display": READ,
         "temperature": reads(F.TEMPERATURE),
         "top_p": reads(F.TOP_P),
         "top_k": reads(F.TOP_K),
@@ -221,6 +222,7 @@ class _Reader:
         self._document = document
         self.uncarried = list(BOOK.uncarried(document))
         self.is_marked = False
+        self._found: set[str] = set()
 
     def _look(self, value: Mapping[str, Any], path: str, where: str) -> None:
         self.uncarried += BOOK.uncarried(value, path, where)
@@ -310,6 +312,10 @@ class _Reader:
                 return self._thinking(_text(block, "thinking", where), block.get("signature"))
             case "redacted_thinking":
                 return self._thinking("", block.get("data"))
+            case "tool_reference":
+                name = _text(block, "tool_name", where)
+                self._found.add(name)
+                return TextPart(f"The tool {name} can be called from here on.", mark)
             case str():
                 return OpaquePart(kind)
         raise invalid(f"{where}.type", "a block names its type")
@@ -365,9 +371,15 @@ class _Reader:
         )
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools offered."""
-        offered = objects(self._document.get("tools"), "tools")
-        return tuple(self._tool(each, f"tools[{index}]") for index, each in enumerate(offered))
+        """The tools offered. One that is deferred is shown to the model once the conversation refers to it, so this is
+        read after the messages."""
+        offered = [(each, f"tools[{at}]") for at, each in enumerate(objects(self._document.get("tools"), "tools"))]
+        deferred = {where for each, where in offered if flag(each, "defer_loading")}
+        return tuple(
+            self._tool(each, where)
+            for each, where in offered
+            if where not in deferred or _text(each, "name", where) in self._found
+        )
 
     def _tool(self, content: Mapping[str, Any], where: str) -> Tool:
         size, kind = len(orjson.dumps(content)), content.get("type")
@@ -430,10 +442,13 @@ class _Reader:
             self.uncarried.append("thinking")
             return ReasoningWish(effort)
         self._look(thinking, "thinking", "thinking")
+        display = thinking.get("display")
+        if display not in (None, "summarized", "omitted"):
+            self.uncarried.append("thinking.display")
         if kind == "disabled":
             return ReasoningWish(Effort.NONE)
         budget = thinking.get("budget_tokens") if kind == "enabled" else None
-        return ReasoningWish(effort, budget if isinstance(budget, int) else None)
+        return ReasoningWish(effort, budget if isinstance(budget, int) else None, is_told=display != "omitted")
 
     def user(self) -> str:
         """The end user the caller names."""

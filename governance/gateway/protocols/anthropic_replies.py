@@ -55,6 +55,7 @@ ERROR_TYPES: Mapping[int, str] = {
 
 _WORDS = (Text, Refusal, Reasoning, ReasoningSealed)
 _NO_CALL = -1  # where words wait
+_THOUGHT: Mapping[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
 _UNSAID = Usage(0, 0)  # what is not reported, to clients that read these figures without asking whether they are there
 
 
@@ -84,7 +85,7 @@ class AnthropicWriter:
         return writer.write(events) + writer.end(None)
 
     def reply(self, events: Sequence[Event], *, head: Head) -> bytes:
-        said = _Said(events)
+        said = _Said(events, head)
         message = _message(head, said.started, content=said.content())
         stopped, usage = said.stopped, said.usage
         return orjson.dumps({**message, **_stop(stopped), "usage": _usage(usage or _UNSAID)})
@@ -128,9 +129,8 @@ class EventWriter:
                 self._started = event
             case Text(text) | Refusal(text):
                 return self._say("text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
-            case Reasoning(text):
-                block = {"type": "thinking", "thinking": "", "signature": ""}
-                return self._say("thinking", block, {"type": "thinking_delta", "thinking": text})
+            case Reasoning(text) if self._head.tells_reasoning:
+                return self._say("thinking", _THOUGHT, {"type": "thinking_delta", "thinking": text})
             case ReasoningSealed():
                 return self._seal(event)
             case ToolCallStarted(index=index) | ToolArguments(index=index):
@@ -148,14 +148,14 @@ class EventWriter:
         message = {**_message(self._head, self._started, content=[]), "stop_reason": None, "stop_sequence": None}
         return _framed({"type": "message_start", "message": {**message, "usage": _usage(_UNSAID)}})
 
-    def _say(self, kind: str, block: dict[str, Any], delta: dict[str, Any]) -> bytes:
+    def _say(self, kind: str, block: Mapping[str, Any], delta: dict[str, Any]) -> bytes:
         opened = b"" if self._open == kind else self._start(kind, block)
         return opened + self._delta(delta)
 
     def _seal(self, event: ReasoningSealed) -> bytes:
         kept = mark(event, spoken=Protocol.ANTHROPIC)
-        if self._open == "thinking" and not event.is_hidden:
-            return self._delta({"type": "signature_delta", "signature": kept}) + self._close()
+        if not event.is_hidden and (self._open == "thinking" or not self._head.tells_reasoning):
+            return self._say("thinking", _THOUGHT, {"type": "signature_delta", "signature": kept}) + self._close()
         return self._start("redacted", {"type": "redacted_thinking", "data": kept}) + self._close()
 
     def _call_event(self, index: int, event: Event) -> bytes:
@@ -171,7 +171,7 @@ class EventWriter:
             return self._delta({"type": "input_json_delta", "partial_json": event.fragment})
         return b""
 
-    def _start(self, kind: str, block: dict[str, Any]) -> bytes:
+    def _start(self, kind: str, block: Mapping[str, Any]) -> bytes:
         closed = self._begin() + self._close()
         self._index += 1
         self._open = kind
@@ -198,7 +198,8 @@ class EventWriter:
 class _Said:
     """A whole answer, gathered from its events."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], head: Head) -> None:
+        self._tells_reasoning = head.tells_reasoning
         self.started: Started | None = None
         self.stopped = Stopped(StopReason.END)
         self.usage: Usage | None = None
@@ -219,11 +220,13 @@ class _Said:
                 self.started = event
             case Text(text) | Refusal(text):
                 self._join("text", "text", text)
-            case Reasoning(text):
+            case Reasoning(text) if self._tells_reasoning:
                 self._join("thinking", "thinking", text, signature="")
             case ReasoningSealed(is_hidden=hidden):
                 kept = mark(event, spoken=Protocol.ANTHROPIC)
-                if hidden or not self._blocks or self._blocks[-1]["type"] != "thinking":
+                if not hidden and not self._tells_reasoning:
+                    self._blocks.append({**_THOUGHT, "signature": kept})
+                elif hidden or not self._blocks or self._blocks[-1]["type"] != "thinking":
                     self._blocks.append({"type": "redacted_thinking", "data": kept})
                 else:
                     self._blocks[-1]["signature"] = kept

@@ -31,12 +31,13 @@ class Asked(Protocol):
 @dataclass(frozen=True, slots=True)
 class Head:
     """What an answer says of itself: the call's id, the name that was asked for, the second it began in, and whether
-    the caller wants usage in a stream."""
+    the caller wants usage in a stream and the text of reasoning."""
 
     call: str
     model: str
     created: int
     wants_usage: bool = True
+    tells_reasoning: bool = True
 
     @classmethod
     def of(cls, context: Asked) -> "Head":
@@ -46,6 +47,7 @@ class Head:
             model=context.request.target,
             created=int(context.started_at.timestamp()),
             wants_usage=context.request.wants_usage,
+            tells_reasoning=context.request.reasoning is None or context.request.reasoning.is_told,
         )
 
 

@@ -138,7 +138,7 @@ def test_sources(source: Any, kind: str, expected: Any) -> None:
         ({"speed": "fast"}, ("speed",)),
         ({"max_tokens": 0}, ("max_tokens",)),
         ({"thinking": {"type": "between_tools"}}, ("thinking",)),
-        ({"thinking": {"type": "adaptive", "display": "omitted"}}, ("thinking.display",)),
+        ({"thinking": {"type": "adaptive", "display": "updates"}}, ("thinking.display",)),
         ({"output_config": {"effort": "heroic"}}, ("output_config.effort",)),
         ({"output_config": {"task_budget": {}}}, ("output_config.task_budget",)),
         ({"tool_choice": {"type": "new"}}, ("tool_choice",)),
@@ -168,11 +168,30 @@ def test_what_changes_nothing_is_carried_everywhere() -> None:
         (None, "low", ReasoningWish(Effort.LOW)),
         ({"type": "disabled"}, "low", ReasoningWish(Effort.NONE)),
         ({"type": "adaptive"}, None, ReasoningWish()),
+        ({"type": "adaptive", "display": "omitted"}, "high", ReasoningWish(Effort.HIGH, is_told=False)),
         ({"type": "enabled", "budget_tokens": 2048}, None, ReasoningWish(None, 2048)),
     ],
 )
 def test_reasoning_is_said_in_two_places(thinking: Any, effort: Any, expected: ReasoningWish | None) -> None:
     assert read(thinking=thinking, output_config={"effort": effort}).reasoning == expected
+
+
+def test_a_deferred_tool_is_offered_once_the_conversation_refers_to_it() -> None:
+    tools = [
+        {"name": "find", "input_schema": {}, "defer_loading": False},
+        {"name": "weigh", "input_schema": {}, "defer_loading": True},
+        {"name": "measure", "input_schema": {}, "defer_loading": True},
+    ]
+    found = [{"type": "tool_reference", "tool_name": "weigh"}]
+    turns = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "find", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": found}]},
+    ]
+    assert [tool.name for tool in read(tools=tools).tools] == ["find"]
+    request = read(tools=tools, messages=[{"role": "user", "content": "Hi"}, *turns])
+    assert [tool.name for tool in request.tools] == ["find", "weigh"]
+    assert request.messages[-1].parts == (TextPart("The tool weigh can be called from here on."),)
+    assert request.uncarried == ()
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -23,9 +24,9 @@ from routing.core.conversation import Protocol
 HEAD = Head(call="c-1", model="fast", created=1)
 
 
-def blocks(*events: Event) -> list[Any]:
+def blocks(*events: Event, head: Head = HEAD) -> list[Any]:
     """The blocks of a stream, each with all its pieces; they must not overlap."""
-    writer = AnthropicWriter().stream(HEAD)
+    writer = AnthropicWriter().stream(head)
     data = b"".join(writer.write([each]) for each in events) + writer.end(None)
     found: list[Any] = []
     is_open = False
@@ -65,6 +66,21 @@ def test_calls_that_come_interleaved_stand_one_after_the_other_in_their_order() 
         ["tool_use", "{}"],
         ["text", "and wait"],
     ]
+
+
+def test_reasoning_that_is_not_to_be_told_keeps_its_seal() -> None:
+    head = replace(HEAD, tells_reasoning=False)
+    events: list[Event] = [
+        Reasoning("Hm"),
+        ReasoningSealed("s", Protocol.ANTHROPIC),
+        ReasoningSealed("e", Protocol.GEMINI, is_hidden=True),
+        Reasoning("unsealed"),
+        Text("Yes"),
+    ]
+    assert blocks(*events, head=head) == [["thinking", "s"], ["redacted_thinking"], ["text", "Yes"]]
+    whole = orjson.loads(AnthropicWriter().reply(events, head=head))["content"]
+    assert whole[0] == {"type": "thinking", "thinking": "", "signature": "s"}
+    assert [block["type"] for block in whole] == ["thinking", "redacted_thinking", "text"]
 
 
 def test_reasoning_is_sealed_where_it_ends() -> None:
