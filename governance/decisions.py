@@ -316,7 +316,7 @@ def _memory_key(
     fresh_until = standing.fresh_until
     if limits.cost_ceiling is not None or now < standing.since or (fresh_until is not None and now >= fresh_until):
         return None
-    prompt = requirements.prompt_tokens
+    prompt = requirements.fitting_tokens
     return (
         configuration.identifier,
         configuration.selection,

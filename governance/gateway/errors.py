@@ -24,7 +24,7 @@ STATUS: Mapping[FailureKind, int] = MappingProxyType(
         FailureKind.INVALID_REQUEST: 400,
         FailureKind.CONTEXT_EXCEEDED: 400,
         FailureKind.UNSUPPORTED: 400,
-        FailureKind.REFUSED: 200,
+        FailureKind.REFUSED: 200,  # an answer like every other, where the protocol has one that says so
         FailureKind.OVER_BUDGET: 402,
         FailureKind.RATE_EXCEEDED: 429,
         FailureKind.FORBIDDEN: 403,
@@ -94,10 +94,13 @@ class RequestProblem(Exception):
 
 
 def problem_of(failure: Failure) -> Problem:
-    """What a caller is told of a call's failure."""
-    status = (
-        404 if failure.code == MODEL_NOT_FOUND and failure.kind is FailureKind.UNSUPPORTED else STATUS[failure.kind]
-    )
+    """What a caller is told of a call's failure. That a model declined comes here only from protocols whose answers
+    cannot say it."""
+    status = STATUS[failure.kind]
+    if failure.code == MODEL_NOT_FOUND and failure.kind is FailureKind.UNSUPPORTED:
+        status = 404
+    elif failure.kind is FailureKind.REFUSED:
+        status = 400
     return Problem(
         status=status,
         kind=failure.kind.value,

@@ -22,11 +22,13 @@ from governance.gateway.protocols import (
     anthropic_replies,
     openai_chat,
     openai_chat_replies,
+    openai_embeddings,
     openai_responses,
 )
 from governance.gateway.protocols.anthropic_replies import AnthropicWriter
 from governance.gateway.protocols.base import Head, Writer, whole_answer
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
+from governance.gateway.protocols.openai_embeddings_replies import OpenAIEmbeddingsWriter
 from governance.gateway.protocols.openai_responses_replies import OpenAIResponsesWriter
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
@@ -41,6 +43,7 @@ _JSON = "application/json"
 _CHAT = OpenAIChatWriter()
 _MESSAGES = AnthropicWriter()
 _RESPONSES = OpenAIResponsesWriter()
+_EMBEDDINGS = OpenAIEmbeddingsWriter()
 
 
 async def chat_completions(request: HttpRequest) -> HttpResponseBase:
@@ -70,6 +73,11 @@ async def count_tokens(request: HttpRequest) -> HttpResponseBase:
 async def responses(request: HttpRequest) -> HttpResponseBase:
     """``POST /v1/responses``, whole and streamed."""
     return await _answer(request, read=openai_responses.read_request, writer=_RESPONSES)
+
+
+async def embeddings(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/embeddings``."""
+    return await _answer(request, read=openai_embeddings.read_request, writer=_EMBEDDINGS)
 
 
 async def models(request: HttpRequest) -> HttpResponseBase:
@@ -146,8 +154,9 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
 
 
 def _failed(request: HttpRequest, context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
-    """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer."""
-    if failure.kind is not FailureKind.REFUSED:
+    """What a caller gets of a call that failed before a byte was sent. That a model declines is an answer, where the
+    protocol has such answers."""
+    if failure.kind is not FailureKind.REFUSED or not writer.has_refusals:
         return problem_response(problem_of(failure), writer=writer, **_headers(request, context))
     stream = context.request.stream
     return HttpResponse(

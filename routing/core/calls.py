@@ -20,6 +20,7 @@ from routing.core.conversation import (
     ToolChoice,
     ToolKind,
 )
+from routing.core.embeddings import Embedded, EmbeddingWish
 from routing.core.money import Money
 
 
@@ -69,6 +70,7 @@ class CallRequest:
         metadata: labels the caller wants kept at the provider.
         service_tier: the class of service asked for; empty if not said.
         cache_key: groups requests that share a prompt prefix, for the provider's cache; empty if none.
+        embedding: what is to be embedded; ``None`` where an answer is wanted. There are no messages then.
         uncarried: fields of the original that nothing above holds, in the caller's words. Only the protocol the
             request came in by can carry them.
         original: the request as it arrived.
@@ -93,6 +95,7 @@ class CallRequest:
     metadata: Mapping[str, str] = field(default_factory=dict)
     service_tier: str = ""
     cache_key: str = ""
+    embedding: EmbeddingWish | None = None
     uncarried: tuple[str, ...] = ()
     original: Original | None = None
 
@@ -253,6 +256,7 @@ Event = (
     | Refusal
     | ToolCallStarted
     | ToolArguments
+    | Embedded
     | Opaque
     | Stopped
     | UsageReported

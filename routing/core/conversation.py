@@ -15,8 +15,10 @@ class Protocol(StrEnum):
 
     OPENAI_CHAT = "openai_chat"
     OPENAI_RESPONSES = "openai_responses"
+    OPENAI_EMBEDDINGS = "openai_embeddings"
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
+    GEMINI_EMBEDDINGS = "gemini_embeddings"
 
 
 class Role(StrEnum):

@@ -203,7 +203,7 @@ def _of_size(
     requirements: Requirements, limits: Limits, policy: RoutingPolicy
 ) -> Iterator[tuple[RejectionReason, Constraint]]:
     """What the size of this request rules out."""
-    prompt, ceiling = requirements.prompt_tokens, limits.cost_ceiling
+    prompt, ceiling = requirements.fitting_tokens, limits.cost_ceiling
 
     def too_large(model: ModelSpec, price: Price | None) -> str | None:
         length = model.context_length

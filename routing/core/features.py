@@ -72,6 +72,9 @@ class Feature(StrEnum):
     CACHE_MARKS = "cacheMarks"
     CACHE_KEY = "cacheKey"
     STREAM_USAGE = "streamUsage"
+    TEXT_INPUTS = "textInputs"
+    ENCODED_INPUTS = "encodedInputs"
+    DIMENSIONS = "dimensions"
 
 
 _CHOICES = {
@@ -162,7 +165,7 @@ def _of_settings(request: CallRequest) -> Iterator[Feature]:
             yield Feature.REASONING_BUDGET
         else:
             yield Feature.REASONING if request.reasoning.effort is None else Feature.REASONING_EFFORT
-    sampling = request.sampling
+    sampling, embedding = request.sampling, request.embedding
     said = {
         Feature.MAX_OUTPUT: request.max_output,
         Feature.TEMPERATURE: sampling.temperature,
@@ -179,5 +182,8 @@ def _of_settings(request: CallRequest) -> Iterator[Feature]:
         Feature.SERVICE_TIER: request.service_tier or None,
         Feature.CACHE_KEY: request.cache_key or None,
         Feature.STREAM_USAGE: request.wants_usage or None,
+        Feature.TEXT_INPUTS: (embedding is not None and embedding.texts) or None,
+        Feature.ENCODED_INPUTS: (embedding is not None and embedding.has_tokens) or None,
+        Feature.DIMENSIONS: None if embedding is None else embedding.dimensions,
     }
     yield from (feature for feature, value in said.items() if value is not None)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from routing.core.calls import CallRequest
 from routing.core.conversation import INSTRUCTING, ImagePart, Message, Role, TextPart
+from routing.core.embeddings import EmbeddingWish, Input
 from routing.core.money import Money, round_half_up
 from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation
 
@@ -46,12 +47,20 @@ class Requirements:
         needs: capabilities besides the operation's own.
         prompt_tokens: estimated tokens of the prompt; ``None`` where nothing was measured.
         max_output: the most output tokens the caller allows; ``None`` if not said.
+        at_once: estimated tokens that have to fit a context at once, where the prompt has parts that each stand alone;
+            ``None`` where all of it has to.
     """
 
     operation: Operation | None = None
     needs: frozenset[str] = frozenset()
     prompt_tokens: int | None = None
     max_output: int | None = None
+    at_once: int | None = None
+
+    @property
+    def fitting_tokens(self) -> int | None:
+        """Estimated tokens that have to fit a model's context; ``None`` where nothing was measured."""
+        return self.prompt_tokens if self.at_once is None else self.at_once
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -85,7 +94,9 @@ UNLIMITED = Limits()
 
 
 def operation_of(request: CallRequest) -> Operation:
-    """The one operation of a chat request: streamed with tools, streamed, with tools, with images, or chat."""
+    """The one operation of a request: embeddings, streamed with tools, streamed, with tools, with images, or chat."""
+    if request.embedding is not None:
+        return Operation.EMBED
     if request.stream:
         return Operation.STREAM_TOOLS if request.tools else Operation.STREAM
     if request.tools:
@@ -95,6 +106,13 @@ def operation_of(request: CallRequest) -> Operation:
 
 def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
     """What the request needs: its operation, and the capabilities its fields demand besides."""
+    if request.embedding is not None:
+        return Requirements(
+            operation=Operation.EMBED,
+            prompt_tokens=facts.token_estimate,
+            max_output=0,
+            at_once=max(map(_input_tokens, request.embedding.inputs), default=None),
+        )
     needs: set[str] = set()
     if request.tools:
         needs.add(Capability.TOOLS)
@@ -116,6 +134,8 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
 
 def measure(request: CallRequest) -> RequestFacts:
     """Measure a request. Only text counts as payload; images, audio and files have no size in tokens here."""
+    if request.embedding is not None:
+        return _measure_inputs(request.embedding)
     payload = calls = turns = 0
     assisted = bool(request.tools)
     for message in request.messages:
@@ -133,7 +153,7 @@ def measure(request: CallRequest) -> RequestFacts:
         turns=turns,
         tools=len(request.tools),
         payload_bytes=payload,
-        token_estimate=-(-read // BYTES_PER_TOKEN),
+        token_estimate=_tokens(read),
         shape=Shape.TOOL_ASSISTED if assisted else shape,
     )
 
@@ -161,6 +181,28 @@ def complexity(facts: RequestFacts, *, context_length: int | None) -> Complexity
         + round_half_up(30 * min(percent or 0, 100), 100)
     )
     return Complexity(score=score, context_percent=percent)
+
+
+def _measure_inputs(wish: EmbeddingWish) -> RequestFacts:
+    """Inputs count as messages of one turn: none of them answers another."""
+    payload = sum(map(_bytes, wish.texts))
+    tokens = sum(len(each) for each in wish.inputs if not isinstance(each, str))
+    return RequestFacts(
+        messages=len(wish.inputs),
+        turns=1,
+        tools=0,
+        payload_bytes=payload,
+        token_estimate=_tokens(payload) + tokens,
+        shape=Shape.SINGLE_TURN,
+    )
+
+
+def _input_tokens(each: Input) -> int:
+    return _tokens(_bytes(each)) if isinstance(each, str) else len(each)
+
+
+def _tokens(size: int) -> int:
+    return -(-size // BYTES_PER_TOKEN)
 
 
 def _has_images(request: CallRequest) -> bool:

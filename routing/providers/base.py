@@ -172,10 +172,10 @@ class ReplyStream(Protocol):
         """Close the connection to the provider at once. May be called repeatedly, also while a read waits."""
 
 
-class Adapter(Protocol):
-    """One vendor's way of being called.
+class Api(Protocol):
+    """One of a vendor's ways of being called: for answers, or for embeddings.
 
-    A request that arrived in the adapter's own protocol is forwarded as it is, but for the model; any other is
+    A request that arrived in the same protocol is forwarded as it is, but for the model; any other is
     written from its canonical form, or refused with ``carrying.NotCarried`` before anything is sent.
     """
 
@@ -211,6 +211,10 @@ class Adapter(Protocol):
         max_output: int | None = None,
     ) -> ReplyStream:
         """Ask for a streamed answer. Raises ``CallFailed`` for all that goes wrong before the head is judged."""
+
+
+class Adapter(Api, Protocol):
+    """A vendor: how it is asked for answers, and what it has to offer."""
 
     async def list_models(self, *, endpoint: Endpoint, transport: Transport) -> tuple[str, ...]:
         """The ids of the models the key may use: a check of the endpoint that costs nothing."""

@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from routing.core.calls import CallRequest
+from routing.core.failures import Failure, FailureKind
 from routing.core.features import Feature
+from routing.core.vocabulary import Capability
 from routing.providers.adapters.anthropic import AnthropicAdapter
-from routing.providers.adapters.azure_openai import AzureOpenAIAdapter
-from routing.providers.adapters.gemini import GeminiAdapter
-from routing.providers.adapters.openai import OpenAIAdapter
+from routing.providers.adapters.azure_openai import AzureEmbeddings, AzureOpenAIAdapter
+from routing.providers.adapters.gemini import GeminiAdapter, GeminiEmbeddings
+from routing.providers.adapters.openai import OpenAIAdapter, OpenAIEmbeddings
 from routing.providers.adapters.openai_responses import OpenAIResponsesAdapter
-from routing.providers.base import Adapter
+from routing.providers.base import Adapter, Api
+from routing.providers.dialects import openai_embeddings
+from routing.providers.dialects.carrying import UNSUPPORTED_CONVERSION, NotCarried
 from routing.providers.dialects.openai_chat_requests import Differences
 
 
@@ -29,6 +34,7 @@ class AdapterType:
         name: what provider records hold.
         label: what people read.
         adapter: what serves it; shared, without state.
+        embeddings: what makes embeddings there; ``None`` where nobody does.
         base_url: proposed for a new provider; empty where every installation has its own.
         needs_key: whether the host answers nobody without a key.
     """
@@ -36,6 +42,7 @@ class AdapterType:
     name: str
     label: str
     adapter: Adapter
+    embeddings: Api | None = None
     base_url: str = ""
     needs_key: bool = True
 
@@ -59,18 +66,35 @@ _GROQ = OpenAIAdapter(
 )
 _OPENROUTER = OpenAIAdapter(Differences(limit="max_tokens"), reports_cost=True)
 
+_EMBEDDINGS = OpenAIEmbeddings()
+_NUMBERS = OpenAIEmbeddings(openai_embeddings.Differences(spells_base64=False))
+_MISTRAL_EMBEDDINGS = OpenAIEmbeddings(
+    openai_embeddings.Differences(
+        renamed={"dimensions": "output_dimension"}, lacks=frozenset({Feature.USER, Feature.ENCODED_INPUTS})
+    )
+)
+
 ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            AdapterType(name="openai", label="OpenAI", adapter=_OPENAI, base_url="https://api.openai.com/v1"),
+            AdapterType(
+                name="openai",
+                label="OpenAI",
+                adapter=_OPENAI,
+                embeddings=_EMBEDDINGS,
+                base_url="https://api.openai.com/v1",
+            ),
             AdapterType(
                 name="openai_responses",
                 label="OpenAI (responses API)",
                 adapter=OpenAIResponsesAdapter(),
+                embeddings=_EMBEDDINGS,
                 base_url="https://api.openai.com/v1",
             ),
-            AdapterType(name="azure_openai", label="Azure OpenAI", adapter=AzureOpenAIAdapter()),
+            AdapterType(
+                name="azure_openai", label="Azure OpenAI", adapter=AzureOpenAIAdapter(), embeddings=AzureEmbeddings()
+            ),
             AdapterType(
                 name="anthropic",
                 label="Anthropic",
@@ -81,18 +105,21 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 name="gemini",
                 label="Google Gemini",
                 adapter=GeminiAdapter(),
+                embeddings=GeminiEmbeddings(),
                 base_url="https://generativelanguage.googleapis.com/v1beta",
             ),
             AdapterType(
                 name="together",
                 label="Together AI",
                 adapter=_COMPATIBLE,
+                embeddings=_NUMBERS,
                 base_url="https://api.together.xyz/v1",
             ),
             AdapterType(
                 name="fireworks",
                 label="Fireworks AI",
                 adapter=_COMPATIBLE,
+                embeddings=_NUMBERS,
                 base_url="https://api.fireworks.ai/inference/v1",
             ),
             AdapterType(
@@ -112,6 +139,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 name="mistral",
                 label="Mistral AI",
                 adapter=_MISTRAL,
+                embeddings=_MISTRAL_EMBEDDINGS,
                 base_url="https://api.mistral.ai/v1",
             ),
             AdapterType(name="groq", label="Groq", adapter=_GROQ, base_url="https://api.groq.com/openai/v1"),
@@ -119,12 +147,14 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 name="openrouter",
                 label="OpenRouter",
                 adapter=_OPENROUTER,
+                embeddings=OpenAIEmbeddings(reports_cost=True),
                 base_url="https://openrouter.ai/api/v1",
             ),
             AdapterType(
                 name="ollama",
                 label="Ollama (its OpenAI-compatible API)",
                 adapter=_COMPATIBLE,
+                embeddings=_NUMBERS,
                 base_url="http://localhost:11434/v1",
                 needs_key=False,
             ),
@@ -132,6 +162,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 name="vllm",
                 label="vLLM",
                 adapter=_COMPATIBLE,
+                embeddings=_EMBEDDINGS,
                 base_url="http://localhost:8000/v1",
                 needs_key=False,
             ),
@@ -139,10 +170,17 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 name="lmstudio",
                 label="LM Studio",
                 adapter=_COMPATIBLE,
+                embeddings=_NUMBERS,
                 base_url="http://localhost:1234/v1",
                 needs_key=False,
             ),
-            AdapterType(name="custom", label="Any OpenAI-compatible host", adapter=_COMPATIBLE, needs_key=False),
+            AdapterType(
+                name="custom",
+                label="Any OpenAI-compatible host",
+                adapter=_COMPATIBLE,
+                embeddings=_EMBEDDINGS,
+                needs_key=False,
+            ),
         )
     }
 )
@@ -155,3 +193,30 @@ def adapter_for(adapter_type: str) -> Adapter:
         known = ", ".join(sorted(ADAPTER_TYPES))
         raise UnknownAdapterType(f"no adapter type {adapter_type!r}; known are: {known}")
     return kind.adapter
+
+
+def api_for(adapter_type: str, request: CallRequest, *, declared: frozenset[str] = frozenset()) -> Api:
+    """What of an adapter type serves a request.
+
+    Args:
+        adapter_type: a registered one, else :class:`UnknownAdapterType` is raised.
+        request: the call.
+        declared: the capabilities that the model is believed to have; empty if nothing is known.
+
+    Raises ``NotCarried`` where nothing there makes what the request asks for. A model that declares what it can, and
+    embeddings are not among it, is not asked for them: vendors refuse that as they refuse a key, which would rest the
+    model's route for everybody.
+    """
+    adapter = adapter_for(adapter_type)
+    if request.embedding is None:
+        return adapter
+    embeddings = ADAPTER_TYPES[adapter_type].embeddings
+    if embeddings is None:
+        raise _cannot_embed(f"providers of the kind {adapter_type} make no embeddings")
+    if declared and Capability.EMBEDDINGS not in declared:
+        raise _cannot_embed("the model declares what it can, and embeddings are not among it")
+    return embeddings
+
+
+def _cannot_embed(message: str) -> NotCarried:
+    return NotCarried(Failure(FailureKind.UNSUPPORTED, message, code=UNSUPPORTED_CONVERSION, parameter="model"))

@@ -19,10 +19,12 @@ from datetime import UTC, datetime
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
 from governance.trace import note
 from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.catalogue import ModelSpec
 from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusable, internal_failure
 from routing.core.pricing import cost, price_at
+from routing.core.vocabulary import Enforcement
 from routing.providers.base import Endpoint
-from routing.providers.registry import adapter_for
+from routing.providers.registry import api_for
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +59,10 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             context.services.endpoint_of(context.standing, step.model.provider.identifier),
             request_id=f"{context.call_id}-{len(notes.attempts)}",
         )
-        adapter = adapter_for(endpoint.adapter_type)
-        attempt.protocol = adapter.protocol
+        api = api_for(endpoint.adapter_type, context.request, declared=_declared(context, step.model))
+        attempt.protocol = api.protocol
         if context.request.stream:
-            stream = await adapter.open_stream(
+            stream = await api.open_stream(
                 endpoint=endpoint,
                 model_id=step.model.model_id,
                 request=context.request,
@@ -69,7 +71,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             )
             metered = _Metered(context, attempt, stream, patience=endpoint.timeouts.total / 2)
             return await _begun(context, attempt, metered)
-        reply = await adapter.call(
+        reply = await api.call(
             endpoint=endpoint,
             model_id=step.model.model_id,
             request=context.request,
@@ -91,6 +93,12 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         raise
     attempt.end(notes.failure)
     return reply
+
+
+def _declared(context: CallContext, model: ModelSpec) -> frozenset[str]:
+    """What the model is believed to be able to; where declarations are only observed, nothing is known."""
+    is_enforced = context.standing.settings.routing.enforcement is Enforcement.ENFORCE
+    return model.capabilities if is_enforced else frozenset()
 
 
 def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:

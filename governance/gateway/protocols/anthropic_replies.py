@@ -63,6 +63,7 @@ class AnthropicWriter:
     """See ``base.Writer``."""
 
     protocol = Protocol.ANTHROPIC
+    has_refusals = True
 
     def problem(self, problem: Problem) -> bytes:
         return orjson.dumps(_error(problem))

@@ -68,6 +68,10 @@ class Writer(Protocol):
     def protocol(self) -> conversation.Protocol:
         """The protocol."""
 
+    @property
+    def has_refusals(self) -> bool:
+        """Whether an answer can say that the model declined; where none can, that is told as an error."""
+
     def problem(self, problem: Problem) -> bytes:
         """The error envelope."""
 

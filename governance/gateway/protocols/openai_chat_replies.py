@@ -45,6 +45,7 @@ class OpenAIChatWriter:
     """See ``base.Writer``."""
 
     protocol = Protocol.OPENAI_CHAT
+    has_refusals = True
 
     def problem(self, problem: Problem) -> bytes:
         return orjson.dumps({"error": _error(problem)})

@@ -45,6 +45,7 @@ class OpenAIResponsesWriter:
     """See ``base.Writer``."""
 
     protocol = Protocol.OPENAI_RESPONSES
+    has_refusals = True
 
     def problem(self, problem: Problem) -> bytes:
         return _CHAT.problem(problem)  # one vendor, one envelope

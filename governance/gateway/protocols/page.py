@@ -7,14 +7,15 @@ Made of the data that readers and dialects themselves act on; `docs/check.py` co
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from governance.gateway.protocols.anthropic import BOOK as ANTHROPIC
 from governance.gateway.protocols.fields import Fate, Field, FieldBook
 from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
+from governance.gateway.protocols.openai_embeddings import BOOK as OPENAI_EMBEDDINGS
 from governance.gateway.protocols.openai_responses import BOOK as OPENAI_RESPONSES
 from routing.core.conversation import Protocol
-from routing.providers.base import Carries
+from routing.providers.base import Api, Carries
 from routing.providers.registry import ADAPTER_TYPES
 
 TITLES: Mapping[Protocol, str] = {
@@ -22,20 +23,37 @@ TITLES: Mapping[Protocol, str] = {
     Protocol.ANTHROPIC: "Anthropic messages",
     Protocol.OPENAI_RESPONSES: "OpenAI responses",
     Protocol.GEMINI: "Gemini",
+    Protocol.OPENAI_EMBEDDINGS: "OpenAI embeddings",
+    Protocol.GEMINI_EMBEDDINGS: "Gemini embeddings",
 }
 
 INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {
     Protocol.OPENAI_CHAT: ("`POST /v1/chat/completions`", OPENAI_CHAT),
     Protocol.ANTHROPIC: ("`POST /v1/messages`", ANTHROPIC),
     Protocol.OPENAI_RESPONSES: ("`POST /v1/responses`", OPENAI_RESPONSES),
+    Protocol.OPENAI_EMBEDDINGS: ("`POST /v1/embeddings`", OPENAI_EMBEDDINGS),
 }
 """What callers speak: the endpoint and its fields."""
 
-OUTGOING: Mapping[Protocol, Carries] = {
-    protocol: next(kind.adapter.carries for kind in ADAPTER_TYPES.values() if kind.adapter.protocol is protocol)
-    for protocol in TITLES
-}
-"""What providers speak, and what requests written in it can hold."""
+
+def _spoken(apis: Iterable[Api | None]) -> Mapping[Protocol, Carries]:
+    """What each protocol of some APIs can hold, in the order of the titles."""
+    carries = {each.protocol: each.carries for each in apis if each is not None}
+    return {protocol: carries[protocol] for protocol in TITLES if protocol in carries}
+
+
+ANSWERS = _spoken(kind.adapter for kind in ADAPTER_TYPES.values())
+"""What providers speak that answer, and what requests written in it can hold."""
+
+EMBEDDINGS = _spoken(kind.embeddings for kind in ADAPTER_TYPES.values())
+"""The same of those that embed."""
+
+
+def outgoing(protocol: Protocol) -> Mapping[Protocol, Carries]:
+    """What a call that comes in by a protocol can go out by, itself first."""
+    served = next(each for each in (ANSWERS, EMBEDDINGS) if protocol in each)
+    return {protocol: served[protocol], **served}
+
 
 INTRODUCTION = """\
 # Protocols
@@ -82,12 +100,12 @@ def lines() -> Iterator[str]:
     """The page, line by line."""
     yield INTRODUCTION
     for protocol, (endpoint, book) in INCOMING.items():
-        outs = [protocol, *(each for each in OUTGOING if each is not protocol)]
+        outs = outgoing(protocol)
         yield f"## {TITLES[protocol]}: {endpoint}\n"
         yield f"| field | {' | '.join(f'to {TITLES[each]}' for each in outs)} |"
         yield f"|---|{'---|' * len(outs)}"
         for path, field in book.fields.items():
-            ways = [cell(field, None if each is protocol else OUTGOING[each]) for each in outs]
+            ways = [cell(field, None if each is protocol else carries) for each, carries in outs.items()]
             yield f"| `{path}` | {' | '.join(ways)} |"
         yield ""
 

@@ -1,4 +1,4 @@
-"""OpenAI's models at Azure: their chat completions, with another key header and the deployment in the path.
+"""OpenAI's models at Azure: chat completions and embeddings, with another key header and the deployment in the path.
 
 With an API version it is the older API, below the resource's own address (``https://NAME.openai.azure.com``): each
 deployment has a path, so a model's id here is the deployment's name. Without one it is the API whose address ends in
@@ -11,10 +11,15 @@ from routing.core.calls import CallReply, CallRequest
 from routing.core.conversation import Protocol
 from routing.providers.asking import Header, ask, ask_for_events, fetch, ids_of
 from routing.providers.base import Endpoint, Transport
+from routing.providers.dialects import openai_embeddings
 from routing.providers.dialects.openai_chat_replies import ChunkReader, read_reply
 from routing.providers.dialects.openai_chat_requests import CARRIES, request_body
 from routing.providers.dialects.tools import ToolNames
+from routing.providers.dialects.vectors import EmbeddingsApi
 from routing.providers.stream import FrameStream
+
+CHAT = "chat/completions"
+EMBEDDINGS = "embeddings"
 
 
 class AzureOpenAIAdapter:
@@ -34,7 +39,7 @@ class AzureOpenAIAdapter:
     ) -> CallReply:
         """Ask for a whole answer."""
         body = request_body(request, model_id=model_id, stream=False)
-        path = _path(endpoint, model_id)
+        path = _path(endpoint, model_id, CHAT)
         answer = await ask(endpoint=endpoint, transport=transport, path=path, body=body, headers=_key(endpoint))
         return read_reply(answer, endpoint=endpoint, tools=ToolNames(request.tools))
 
@@ -51,7 +56,7 @@ class AzureOpenAIAdapter:
         return await ask_for_events(
             endpoint=endpoint,
             transport=transport,
-            path=_path(endpoint, model_id),
+            path=_path(endpoint, model_id, CHAT),
             body=request_body(request, model_id=model_id, stream=True),
             codec=ChunkReader(
                 endpoint=endpoint,
@@ -69,12 +74,34 @@ class AzureOpenAIAdapter:
         return ids_of(document, endpoint=endpoint)
 
 
-def _path(endpoint: Endpoint, model_id: str) -> str:
+class AzureEmbeddings(EmbeddingsApi):
+    """See ``base.Api``."""
+
+    protocol = Protocol.OPENAI_EMBEDDINGS
+    carries = openai_embeddings.CARRIES
+
+    async def call(
+        self,
+        *,
+        endpoint: Endpoint,
+        model_id: str,
+        request: CallRequest,
+        transport: Transport,
+        max_output: int | None = None,
+    ) -> CallReply:
+        """Ask for vectors."""
+        body = openai_embeddings.request_body(request, model_id=model_id)
+        path = _path(endpoint, model_id, EMBEDDINGS)
+        answer = await ask(endpoint=endpoint, transport=transport, path=path, body=body, headers=_key(endpoint))
+        return openai_embeddings.read_reply(answer, request=request, endpoint=endpoint)
+
+
+def _path(endpoint: Endpoint, model_id: str, what: str) -> str:
     """Where a deployment is asked; its name is one piece of the path, whatever is in it."""
     if not endpoint.api_version:
-        return "chat/completions"
+        return what
     version = quote(endpoint.api_version, safe="")
-    return f"openai/deployments/{quote(model_id, safe='')}/chat/completions?api-version={version}"
+    return f"openai/deployments/{quote(model_id, safe='')}/{what}?api-version={version}"
 
 
 def _key(endpoint: Endpoint) -> tuple[Header, ...]:

@@ -6,9 +6,11 @@ from routing.core.calls import CallReply, CallRequest
 from routing.core.conversation import Protocol
 from routing.providers.asking import Header, ask, ask_for_events, fetch, ids_of
 from routing.providers.base import Endpoint, Transport
+from routing.providers.dialects import gemini_embeddings
 from routing.providers.dialects.gemini_replies import EventReader, read_reply
 from routing.providers.dialects.gemini_requests import CARRIES, request_body
 from routing.providers.dialects.tools import ToolNames
+from routing.providers.dialects.vectors import EmbeddingsApi
 from routing.providers.stream import FrameStream
 
 PAGE = 1000
@@ -71,6 +73,32 @@ class GeminiAdapter:
                 break
             path = f"models?pageSize={PAGE}&pageToken={quote(token, safe='')}"
         return tuple(each.removeprefix("models/") for each in ids)
+
+
+class GeminiEmbeddings(EmbeddingsApi):
+    """See ``base.Api``."""
+
+    protocol = Protocol.GEMINI_EMBEDDINGS
+    carries = gemini_embeddings.CARRIES
+
+    async def call(
+        self,
+        *,
+        endpoint: Endpoint,
+        model_id: str,
+        request: CallRequest,
+        transport: Transport,
+        max_output: int | None = None,
+    ) -> CallReply:
+        """Ask for vectors."""
+        answer = await ask(
+            endpoint=endpoint,
+            transport=transport,
+            path=f"{_path(model_id)}:batchEmbedContents",
+            body=gemini_embeddings.request_body(request, model=f"models/{model_id.removeprefix('models/')}"),
+            headers=_key(endpoint),
+        )
+        return gemini_embeddings.read_reply(answer, request=request, endpoint=endpoint)
 
 
 def _path(model_id: str) -> str:

@@ -1,12 +1,15 @@
-"""OpenAI's chat completions API, and every host that speaks it with a bearer key; how a host differs is told to it."""
+"""OpenAI's chat completions and embeddings, and every host that speaks them with a bearer key; how a host differs is
+told to it."""
 
 from routing.core.calls import CallReply, CallRequest
 from routing.core.conversation import Protocol
 from routing.providers.asking import Header, ask, ask_for_events, bearer, fetch, ids_of
 from routing.providers.base import Endpoint, Transport
+from routing.providers.dialects import openai_embeddings
 from routing.providers.dialects.openai_chat_replies import ChunkReader, read_reply
 from routing.providers.dialects.openai_chat_requests import CARRIES, OPENAI_ITSELF, Differences, request_body
 from routing.providers.dialects.tools import ToolNames
+from routing.providers.dialects.vectors import EmbeddingsApi
 from routing.providers.stream import FrameStream
 
 PATH = "chat/completions"
@@ -68,6 +71,38 @@ class OpenAIAdapter:
         """The ids of the models the key may use, as the host lists them."""
         document = await fetch(endpoint=endpoint, transport=transport, path="models", headers=_headers(endpoint))
         return ids_of(document, endpoint=endpoint)
+
+
+class OpenAIEmbeddings(EmbeddingsApi):
+    """See ``base.Api``; ``reports_cost`` as above."""
+
+    protocol = Protocol.OPENAI_EMBEDDINGS
+    carries = openai_embeddings.CARRIES
+
+    def __init__(
+        self,
+        differences: openai_embeddings.Differences = openai_embeddings.OPENAI_ITSELF,
+        *,
+        reports_cost: bool = False,
+    ) -> None:
+        self._differences = differences
+        self._reports_cost = reports_cost
+
+    async def call(
+        self,
+        *,
+        endpoint: Endpoint,
+        model_id: str,
+        request: CallRequest,
+        transport: Transport,
+        max_output: int | None = None,
+    ) -> CallReply:
+        """Ask for vectors."""
+        body = openai_embeddings.request_body(request, model_id=model_id, differences=self._differences)
+        answer = await ask(
+            endpoint=endpoint, transport=transport, path="embeddings", body=body, headers=_headers(endpoint)
+        )
+        return openai_embeddings.read_reply(answer, request=request, endpoint=endpoint, reports_cost=self._reports_cost)
 
 
 def _headers(endpoint: Endpoint) -> tuple[Header, ...]:

@@ -67,7 +67,7 @@ def read_reply(
         raise unreadable("the answer is not JSON", endpoint=endpoint) from None
     if not isinstance(document, dict):
         raise unreadable("the answer is no JSON object", endpoint=endpoint)
-    _raise_for_error(document, endpoint)
+    raise_for_error(document, endpoint)
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices:
         raise unreadable("the answer has no choices", endpoint=endpoint)
@@ -137,7 +137,7 @@ class ChunkReader:
         if not isinstance(chunk, dict):
             raise unreadable("an event of the answer is no JSON object", endpoint=self._endpoint)
         if "error" in chunk or event.name == "error" or chunk.get("object") == "error":
-            _raise_for_error(chunk, self._endpoint)
+            raise_for_error(chunk, self._endpoint)
             if event.name == "error":
                 raise _failed(chunk, self._endpoint)
         return self._frame(chunk, event.raw)
@@ -377,7 +377,7 @@ def _started(document: Mapping[str, Any]) -> Started:
     return Started(text_of(document.get("id")), text_of(document.get("model")))
 
 
-def _raise_for_error(document: Mapping[str, Any], endpoint: Endpoint) -> None:
+def raise_for_error(document: Mapping[str, Any], endpoint: Endpoint) -> None:
     """Raise for an error inside an answer of status 200: at the top, or as the whole document."""
     error = document.get("error")
     if error:

@@ -30,7 +30,7 @@ from routing.core.features import Feature, features_of
 from routing.providers.base import Carries
 from routing.providers.dialects.carrying import not_carried, refuse_uncarried
 from routing.providers.dialects.efforts import effort_of
-from routing.providers.dialects.splicing import members_of, splice, with_members
+from routing.providers.dialects.splicing import members_of, renamed_members, splice, with_members
 from routing.providers.dialects.tools import arguments_of, description_of, flat_name, schema_of
 
 INTO = "OpenAI's chat completions"
@@ -131,7 +131,7 @@ def request_body(
         return _forwarded(original, model_id, asks=asks, renamed=differences.renamed)
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.OPENAI_CHAT, into=INTO)
     document = _document(request, model_id, differences)
-    return orjson.dumps(_renamed(document, differences.renamed))
+    return orjson.dumps(renamed_members(document, differences.renamed))
 
 
 # --- As it arrived --------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def request_body(
 
 def _forwarded(original: Original, model_id: str, *, asks: bool, renamed: Mapping[str, str]) -> bytes:
     if any(name in original.document for name in renamed):
-        document = _renamed({**original.document, "model": model_id}, renamed)
+        document = renamed_members({**original.document, "model": model_id}, renamed)
         return orjson.dumps({**document, "stream_options": _with_usage(document)} if asks else document)
     if original.canonical:
         options = {"stream_options": _with_usage(original.document)} if asks else {}
@@ -148,15 +148,6 @@ def _forwarded(original: Original, model_id: str, *, asks: bool, renamed: Mappin
     if asks:
         members["stream_options"] = _options_with_usage(original.body)
     return splice(original.body, members)
-
-
-def _renamed(document: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
-    """A document whose members have the host's names; where both are given, the host's own counts."""
-    return {
-        renamed.get(name, name): value
-        for name, value in document.items()
-        if name not in renamed or renamed[name] not in document
-    }
 
 
 def _with_usage(document: Mapping[str, Any]) -> dict[str, Any]:

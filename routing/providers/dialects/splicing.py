@@ -25,6 +25,15 @@ def with_members(original: Original, members: Mapping[str, Any]) -> bytes:
     return splice(original.body, {name: orjson.dumps(value) for name, value in members.items()})
 
 
+def renamed_members(document: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """A document whose members have the host's names; where both are given, the host's own counts."""
+    return {
+        renamed.get(name, name): value
+        for name, value in document.items()
+        if name not in renamed or renamed[name] not in document
+    }
+
+
 def splice(body: bytes, members: Mapping[str, bytes]) -> bytes:
     """Replace members of the object that ``body`` is, and append those it lacks; all other bytes stay.
 

@@ -323,7 +323,7 @@ def test_an_error_of_our_own_says_nothing_about_a_provider(
     script = streams() if stream else answers()
     for place in ("registry", "price"):
         with monkeypatch.context() as patched:
-            name = {"registry": "adapter_for", "price": "price_at"}[place]
+            name = {"registry": "api_for", "price": "price_at"}[place]
             patched.setattr(f"governance.gateway.middleware.provider_call.{name}", fail)
             world.script(script)
             world.gateway.chat(stream=stream)

@@ -25,6 +25,7 @@ from routing.core.conversation import (
     ToolKind,
     ToolMode,
 )
+from routing.core.embeddings import EmbeddingWish
 from routing.core.features import Feature as F
 
 SCHEMA = {
@@ -77,6 +78,11 @@ def answering(reasoning: ReasoningPart) -> CallRequest:
     return plain(said("Why?"), earlier, said("And then?"))
 
 
+def embedding(wish: EmbeddingWish) -> CallRequest:
+    """A request for vectors."""
+    return CallRequest(target="similar", messages=(), embedding=wish)
+
+
 RESULT = Message(Role.TOOL, (TextPart("On the Danube"),), answers_call="call-1")
 
 SAMPLES: dict[F, CallRequest] = {
@@ -125,6 +131,9 @@ SAMPLES: dict[F, CallRequest] = {
     F.CACHE_MARKS: plain(Message(Role.USER, (TextPart("A long text", CacheMark.LONG),))),
     F.CACHE_KEY: replace(plain(), cache_key="conversation-9"),
     F.STREAM_USAGE: replace(plain(), stream=True, wants_usage=True),
+    F.TEXT_INPUTS: embedding(EmbeddingWish(("Ulm", "Bern"))),
+    F.ENCODED_INPUTS: embedding(EmbeddingWish(((15, 3), (9,)))),
+    F.DIMENSIONS: embedding(EmbeddingWish(("Ulm", "Bern"), dimensions=3)),
 }
 
 BESIDES: dict[F, frozenset[F]] = {
@@ -138,6 +147,7 @@ BESIDES: dict[F, frozenset[F]] = {
     F.CHOICE_REQUIRED: frozenset({F.TOOLS}),
     F.CHOICE_NAMED: frozenset({F.TOOLS}),
     F.PARALLEL_CALLS: frozenset({F.TOOLS}),
+    F.DIMENSIONS: frozenset({F.TEXT_INPUTS}),
 }
 """What a sample cannot help asking for besides."""
 
@@ -164,6 +174,7 @@ _WITHOUT: dict[F, CallRequest] = {
     F.SEALED_REASONING: plain(said("Why?"), said("It rained.", Role.ASSISTANT), said("And then?")),
     F.CACHE_MARKS: plain(said("A long text")),
     F.STREAM_USAGE: replace(plain(), stream=True),
+    F.DIMENSIONS: SAMPLES[F.TEXT_INPUTS],
 }
 
 

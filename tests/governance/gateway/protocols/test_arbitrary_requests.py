@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.gateway.errors import RequestProblem
-from governance.gateway.protocols import anthropic, openai_chat, openai_responses
+from governance.gateway.protocols import anthropic, openai_chat, openai_embeddings, openai_responses
 from routing.core.calls import CallRequest
 from routing.core.failures import CallFailed
 from routing.core.features import features_of
 from routing.core.requirements import measure, requirements_of
 from routing.providers.dialects import (
     anthropic_requests,
+    gemini_embeddings,
     gemini_requests,
     openai_chat_requests,
     openai_responses_requests,
 )
+from routing.providers.dialects import openai_embeddings as openai_embeddings_dialect
 from tests.routing.providers.dialects.test_arbitrary_answers import ANYTHING, broken, places
 
 CHAT = {
@@ -107,14 +109,22 @@ RESPONSES = {
     "include": ["reasoning.encrypted_content"],
     "metadata": {"a": "b"},
 }
+EMBEDDINGS = {
+    "model": "similar",
+    "input": ["Ulm", "Bern"],
+    "encoding_format": "base64",
+    "dimensions": 3,
+    "user": "ann",
+}
 CASES: list[tuple[Callable[[bytes], CallRequest], Any]] = [
     (openai_chat.read_request, CHAT),
     (anthropic.read_request, MESSAGES),
     (openai_responses.read_request, RESPONSES),
+    (openai_embeddings.read_request, EMBEDDINGS),
 ]
 
 
-@pytest.mark.parametrize(("read", "document"), CASES, ids=["chat", "messages", "responses"])
+@pytest.mark.parametrize(("read", "document"), CASES, ids=["chat", "messages", "responses", "embeddings"])
 @given(data=st.data())
 def test_every_body_is_a_call_or_a_problem(
     read: Callable[[bytes], CallRequest], document: Any, data: st.DataObject
@@ -133,6 +143,11 @@ def test_every_body_is_a_call_or_a_problem(
         lambda: openai_responses_requests.request_body(request, model_id="m"),
         lambda: gemini_requests.request_body(request, model_id="m"),
     ]
+    if request.embedding is not None:
+        writers = [
+            lambda: openai_embeddings_dialect.request_body(request, model_id="m"),
+            lambda: gemini_embeddings.request_body(request, model="m"),
+        ]
     for write in writers:
         with contextlib.suppress(CallFailed):
             orjson.loads(write())
