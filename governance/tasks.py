@@ -5,6 +5,7 @@
     execute       makes a call that was handed in; sent by ``submit``, ``run_call`` and the sweeper
     sweep         looks after calls whose message or worker was lost
     remove_old    removes what has grown old
+    sweep_ledger  looks after what dead processes hold of budgets
 
 Whoever may write to the broker may do what these do: no key is in a message, and an application says whether it may
 run tasks at all. The application of Celery is made here and not in the project, so that importing a task is enough to
@@ -28,6 +29,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 from django.db import transaction
 
+from budgets import ledger
 from governance.access.directory import Caller, find_task_caller
 from governance.calls import CallOptions
 from governance.gateway import home
@@ -251,6 +253,13 @@ def remove_old() -> None:
             removed.submissions,
             removed.batches,
         )
+
+
+@app.task(name="signalbox.sweep_ledger", ignore_result=True)
+def sweep_ledger() -> None:
+    """Hold what dead processes have reserved as uncertain."""
+    if swept := ledger.sweep(now=datetime.now(UTC)):
+        logger.warning("%d attempts were never settled: their bounds stay held as uncertain", swept)
 
 
 def summary_of(status: SubmissionStatus) -> dict[str, Any]:

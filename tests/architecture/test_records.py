@@ -4,6 +4,7 @@ import pytest
 from django.apps import apps
 from django.db import models
 
+from budgets.models import Entry
 from routing.models import VersionCounter, VersionedRecord
 from telemetry.models import WrittenOnce
 
@@ -20,13 +21,18 @@ EXPLAINED = {
     "governance.SharedState": "what processes tell one another; changed by conditional statements, and may be lost",
     "governance.Submission": "a call that waits for a worker; its state changes by compare-and-set, not by anybody",
     "governance.Batch": "calls handed in together; never changed, and removed with the last of them",
+    "budgets.Account": "a balance, changed by the entry that says by how much, in the same statement",
+    "budgets.Hold": "what an attempt under way holds; removed when its outcome is booked",
     "telemetry.UsageDay": "a running sum, added to by one upsert; no process keeps a copy",
 }
 
 
 def kind_of(model: type[models.Model]) -> set[str]:
-    kinds: dict[str, type[models.Model]] = {"versioned": VersionedRecord, "written once": WrittenOnce}
-    found = {kind for kind, parent in kinds.items() if issubclass(model, parent)}
+    kinds: dict[str, tuple[type[models.Model], ...]] = {
+        "versioned": (VersionedRecord,),
+        "written once": (WrittenOnce, Entry),
+    }
+    found = {kind for kind, parents in kinds.items() if issubclass(model, parents)}
     return found | ({"explained"} if model._meta.label in EXPLAINED else set())
 
 

@@ -27,6 +27,8 @@ EXPLAINED = {
     "routing/models/versions.py": "the records' own refusals and counters, beneath the door",
     "telemetry/models.py": "the refusal of a second save, beneath every row that is written once",
     "governance/audit/trail.py": "adds entries, inside the transaction of a change",
+    "budgets/models.py": "the refusal of a second save, beneath every entry of the ledger",
+    "budgets/ledger.py": "opens accounts; what is booked in them is nobody's change, and too much for a trail",
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
     "telemetry/outcomes.py": "adds a caller's reports on answers: nobody's change, and too many for a trail",
     "governance/access/roles.py": "groups, which are rows of Django's and made after migrating, by nobody",

@@ -14,7 +14,11 @@ from tests.servers.web import ROOT
 
 
 def test_what_is_scheduled_is_a_task_and_does_not_pile_up() -> None:
-    assert {entry["task"] for entry in SCHEDULE.values()} == {"signalbox.sweep", "signalbox.remove_old"}
+    assert {entry["task"] for entry in SCHEDULE.values()} == {
+        "signalbox.sweep",
+        "signalbox.remove_old",
+        "signalbox.sweep_ledger",
+    }
     for entry in SCHEDULE.values():
         assert entry["task"] in tasks.app.tasks
         assert entry["options"]["expires"] <= entry["schedule"]
@@ -24,6 +28,7 @@ def test_our_tasks_bear_our_name() -> None:
     ours = {name for name in tasks.app.tasks if not name.startswith("celery.")}
     assert ours == {
         "signalbox.run_call", "signalbox.read_answer", "signalbox.execute", "signalbox.sweep", "signalbox.remove_old",
+        "signalbox.sweep_ledger",
     }  # fmt: skip
 
 

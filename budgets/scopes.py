@@ -1,0 +1,169 @@
+"""Whose calls a budget counts, and which budgets apply to a call.
+
+A budget is a value here: the records that operators edit, and the picture of them that a process keeps, are the
+business of whoever hands the values in.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+
+from budgets.windows import Window, WindowKind, window_at
+
+EACH = "*"
+"""In a scope: each value counts in an account of its own, the empty one (no user named, no key) too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What one attempt is counted by: who asks, and what is asked. Empty is "none", which is a value as others are."""
+
+    application: str
+    key: str
+    user: str
+    configuration: str
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose calls are meant: those that have every value that is not ``None``. Without any it is the installation."""
+
+    application: str | None = None
+    key: str | None = None
+    user: str | None = None
+    configuration: str | None = None
+    provider: str | None = None
+
+    def holds(self, subject: Subject) -> bool:
+        """Whether a subject is in it."""
+        return all(
+            wanted in (None, EACH) or wanted == getattr(subject, name) for name, wanted in self.parts(everything=True)
+        )
+
+    def of(self, subject: Subject) -> "Scope":
+        """The scope of the account that the subject counts in: each ``*`` as the subject's own value."""
+        return Scope(**{name: getattr(subject, name) if wanted == EACH else wanted for name, wanted in self.parts()})
+
+    def parts(self, *, everything: bool = False) -> list[tuple[str, str | None]]:
+        """What it names, in a stable order; with ``everything`` also what it leaves open."""
+        named = [(name, getattr(self, name)) for name in DIMENSIONS]
+        return [(name, value) for name, value in named if everything or value is not None]
+
+    @property
+    def document(self) -> dict[str, str]:
+        """What it names, as a row keeps it."""
+        return {name: value for name, value in self.parts() if value is not None}
+
+    def __str__(self) -> str:
+        told = [f"{name} {_told(value)}" for name, value in self.parts()]
+        return ", ".join(told) or "the whole installation"
+
+
+DIMENSIONS = tuple(each.name for each in fields(Scope))
+"""What a scope can name."""
+
+
+def _told(value: str | None) -> str:
+    return "each" if value == EACH else value or "(none)"
+
+
+def scope_of(document: Mapping[str, str]) -> Scope:
+    """A scope as a row keeps it, other names than :data:`DIMENSIONS` being an error."""
+    return Scope(**document)
+
+
+class Unpriced(StrEnum):
+    """What a budget does about a route without a price, whose cost nobody can bound."""
+
+    REFUSE = "refuse"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    """One budget.
+
+    Attributes:
+        identifier: what it is called.
+        scope: whose calls it counts.
+        currency: the only currency it counts.
+        limit: in nano-units; 0 allows nothing that costs.
+        is_hard: whether an attempt that does not fit is refused. A soft budget is booked all the same.
+        window: by which period it counts.
+        zone: the time zone of that.
+        unpriced: what to do about routes without a price. ``allow`` makes the figure a floor.
+    """
+
+    identifier: str
+    scope: Scope
+    currency: str
+    limit: int
+    is_hard: bool = True
+    window: WindowKind = WindowKind.MONTH
+    zone: str = "UTC"
+    unpriced: Unpriced = Unpriced.REFUSE
+
+    def account_of(self, subject: Subject, *, moment: datetime) -> "AccountKey":
+        """The account in which a subject's spending of a moment counts."""
+        return AccountKey(
+            scope=self.scope.of(subject),
+            currency=self.currency,
+            window=window_at(self.window, zone=self.zone, moment=moment),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountKey:
+    """What an account is told by: whose spending, in which currency, in which window.
+
+    Not by the budget: an edited limit, a restart, or a budget that is retired and made anew finds the balance that is
+    there, and two budgets over the same spending share one.
+    """
+
+    scope: Scope
+    currency: str
+    window: Window
+
+    @property
+    def identity(self) -> str:
+        """A digest of all three."""
+        return _identity(self)
+
+
+@lru_cache(maxsize=4096)
+def _identity(key: AccountKey) -> str:
+    named = json.dumps([key.scope.parts(), key.currency, key.window.identity], ensure_ascii=False)
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetBook:
+    """All budgets in force, laid out so that finding those of a call costs next to nothing where there are none."""
+
+    budgets: tuple[BudgetSpec, ...] = ()
+    _by_application: Mapping[str, tuple[BudgetSpec, ...]] = field(default_factory=dict)
+    _of_all: tuple[BudgetSpec, ...] = ()
+
+    @classmethod
+    def of(cls, budgets: Iterable[BudgetSpec]) -> "BudgetBook":
+        """Lay budgets out, in the order of their identifiers."""
+        ordered = tuple(sorted(budgets, key=lambda each: each.identifier))
+        of_all = tuple(each for each in ordered if each.scope.application in (None, EACH))
+        named: dict[str, list[BudgetSpec]] = {}
+        for each in ordered:
+            if each not in of_all and each.scope.application is not None:
+                named.setdefault(each.scope.application, []).append(each)
+        return cls(ordered, {name: tuple(specs) for name, specs in named.items()}, of_all)
+
+    def applying_to(self, subject: Subject) -> tuple[BudgetSpec, ...]:
+        """The budgets that count a subject's calls. All of them bind."""
+        candidates = (*self._of_all, *self._by_application.get(subject.application, ()))
+        return tuple(each for each in candidates if each.scope.holds(subject))
+
+
+NO_BUDGETS = BudgetBook()
