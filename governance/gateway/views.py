@@ -22,12 +22,14 @@ from governance.gateway.protocols import (
     anthropic_replies,
     openai_chat,
     openai_chat_replies,
+    openai_completions,
     openai_embeddings,
     openai_responses,
 )
 from governance.gateway.protocols.anthropic_replies import AnthropicWriter
 from governance.gateway.protocols.base import Head, Writer, whole_answer
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
+from governance.gateway.protocols.openai_completions_replies import OpenAICompletionsWriter
 from governance.gateway.protocols.openai_embeddings_replies import OpenAIEmbeddingsWriter
 from governance.gateway.protocols.openai_responses_replies import OpenAIResponsesWriter
 from governance.gateway.service import InForce, Service, current_service
@@ -43,6 +45,7 @@ _JSON = "application/json"
 _CHAT = OpenAIChatWriter()
 _MESSAGES = AnthropicWriter()
 _RESPONSES = OpenAIResponsesWriter()
+_COMPLETIONS = OpenAICompletionsWriter()
 _EMBEDDINGS = OpenAIEmbeddingsWriter()
 
 
@@ -73,6 +76,11 @@ async def count_tokens(request: HttpRequest) -> HttpResponseBase:
 async def responses(request: HttpRequest) -> HttpResponseBase:
     """``POST /v1/responses``, whole and streamed."""
     return await _answer(request, read=openai_responses.read_request, writer=_RESPONSES)
+
+
+async def completions(request: HttpRequest) -> HttpResponseBase:
+    """``POST /v1/completions``, whole and streamed."""
+    return await _answer(request, read=openai_completions.read_request, writer=_COMPLETIONS)
 
 
 async def embeddings(request: HttpRequest) -> HttpResponseBase:

@@ -20,7 +20,7 @@ from routing.core.conversation import (
     ToolChoice,
     ToolKind,
 )
-from routing.core.embeddings import Embedded, EmbeddingWish
+from routing.core.embeddings import Embedded, EmbeddingWish, Input
 from routing.core.money import Money
 
 
@@ -70,6 +70,8 @@ class CallRequest:
         metadata: labels the caller wants kept at the provider.
         service_tier: the class of service asked for; empty if not said.
         cache_key: groups requests that share a prompt prefix, for the provider's cache; empty if none.
+        prompts: what is to be written on from, as legacy completions do; a single text is the one message as well.
+            Empty where a conversation is to be answered.
         embedding: what is to be embedded; ``None`` where an answer is wanted. There are no messages then.
         uncarried: fields of the original that nothing above holds, in the caller's words. Only the protocol the
             request came in by can carry them.
@@ -95,6 +97,7 @@ class CallRequest:
     metadata: Mapping[str, str] = field(default_factory=dict)
     service_tier: str = ""
     cache_key: str = ""
+    prompts: tuple[Input, ...] = ()
     embedding: EmbeddingWish | None = None
     uncarried: tuple[str, ...] = ()
     original: Original | None = None

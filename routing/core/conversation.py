@@ -15,6 +15,7 @@ class Protocol(StrEnum):
 
     OPENAI_CHAT = "openai_chat"
     OPENAI_RESPONSES = "openai_responses"
+    OPENAI_COMPLETIONS = "openai_completions"
     OPENAI_EMBEDDINGS = "openai_embeddings"
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"

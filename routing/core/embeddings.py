@@ -14,7 +14,7 @@ from enum import StrEnum
 FLOAT_BYTES = 4
 
 Input = str | tuple[int, ...]
-"""One thing to embed: a text, or the tokens of one."""
+"""One thing to embed, or to write on from: a text, or the tokens of one."""
 
 Vector = Sequence[float] | str
 """Numbers, or base64 of them."""

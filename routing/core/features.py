@@ -72,6 +72,9 @@ class Feature(StrEnum):
     CACHE_MARKS = "cacheMarks"
     CACHE_KEY = "cacheKey"
     STREAM_USAGE = "streamUsage"
+    PROMPT = "prompt"
+    SEVERAL_PROMPTS = "severalPrompts"
+    ENCODED_PROMPTS = "encodedPrompts"
     TEXT_INPUTS = "textInputs"
     ENCODED_INPUTS = "encodedInputs"
     DIMENSIONS = "dimensions"
@@ -182,6 +185,9 @@ def _of_settings(request: CallRequest) -> Iterator[Feature]:
         Feature.SERVICE_TIER: request.service_tier or None,
         Feature.CACHE_KEY: request.cache_key or None,
         Feature.STREAM_USAGE: request.wants_usage or None,
+        Feature.PROMPT: request.prompts or None,
+        Feature.SEVERAL_PROMPTS: len(request.prompts) > 1 or None,
+        Feature.ENCODED_PROMPTS: any(not isinstance(each, str) for each in request.prompts) or None,
         Feature.TEXT_INPUTS: (embedding is not None and embedding.texts) or None,
         Feature.ENCODED_INPUTS: (embedding is not None and embedding.has_tokens) or None,
         Feature.DIMENSIONS: None if embedding is None else embedding.dimensions,

@@ -4,12 +4,13 @@ Read once per call by the entry point; everything after it (rules, rates, reserv
 values. What the caller and the installation allow, as opposed to what the request needs, is in :class:`Limits`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from routing.core.calls import CallRequest
 from routing.core.conversation import INSTRUCTING, ImagePart, Message, Role, TextPart
-from routing.core.embeddings import EmbeddingWish, Input
+from routing.core.embeddings import Input
 from routing.core.money import Money, round_half_up
 from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation
 
@@ -94,9 +95,12 @@ UNLIMITED = Limits()
 
 
 def operation_of(request: CallRequest) -> Operation:
-    """The one operation of a request: embeddings, streamed with tools, streamed, with tools, with images, or chat."""
+    """The one operation of a request: embeddings, legacy completion, streamed with tools, streamed, with tools, with
+    images, or chat."""
     if request.embedding is not None:
         return Operation.EMBED
+    if request.prompts:
+        return Operation.COMPLETE
     if request.stream:
         return Operation.STREAM_TOOLS if request.tools else Operation.STREAM
     if request.tools:
@@ -129,13 +133,16 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
         needs=frozenset(needs),
         prompt_tokens=facts.token_estimate,
         max_output=request.max_output,
+        at_once=max(map(_input_tokens, request.prompts), default=None),
     )
 
 
 def measure(request: CallRequest) -> RequestFacts:
     """Measure a request. Only text counts as payload; images, audio and files have no size in tokens here."""
     if request.embedding is not None:
-        return _measure_inputs(request.embedding)
+        return _measure_inputs(request.embedding.inputs)
+    if request.prompts:
+        return _measure_inputs(request.prompts)
     payload = calls = turns = 0
     assisted = bool(request.tools)
     for message in request.messages:
@@ -183,12 +190,12 @@ def complexity(facts: RequestFacts, *, context_length: int | None) -> Complexity
     return Complexity(score=score, context_percent=percent)
 
 
-def _measure_inputs(wish: EmbeddingWish) -> RequestFacts:
+def _measure_inputs(inputs: Sequence[Input]) -> RequestFacts:
     """Inputs count as messages of one turn: none of them answers another."""
-    payload = sum(map(_bytes, wish.texts))
-    tokens = sum(len(each) for each in wish.inputs if not isinstance(each, str))
+    payload = sum(_bytes(each) for each in inputs if isinstance(each, str))
+    tokens = sum(len(each) for each in inputs if not isinstance(each, str))
     return RequestFacts(
-        messages=len(wish.inputs),
+        messages=len(inputs),
         turns=1,
         tools=0,
         payload_bytes=payload,

@@ -14,7 +14,7 @@ from routing.core.vocabulary import Capability
 from routing.providers.adapters.anthropic import AnthropicAdapter
 from routing.providers.adapters.azure_openai import AzureEmbeddings, AzureOpenAIAdapter
 from routing.providers.adapters.gemini import GeminiAdapter, GeminiEmbeddings
-from routing.providers.adapters.openai import OpenAIAdapter, OpenAIEmbeddings
+from routing.providers.adapters.openai import OpenAIAdapter, OpenAICompletions, OpenAIEmbeddings
 from routing.providers.adapters.openai_responses import OpenAIResponsesAdapter
 from routing.providers.base import Adapter, Api
 from routing.providers.dialects import openai_embeddings
@@ -35,6 +35,8 @@ class AdapterType:
         label: what people read.
         adapter: what serves it; shared, without state.
         embeddings: what makes embeddings there; ``None`` where nobody does.
+        completions: what serves legacy completions there; ``None`` where a chat has to.
+        completes_undeclared: whether a model of which nothing is declared serves them too: at hosts where all do.
         base_url: proposed for a new provider; empty where every installation has its own.
         needs_key: whether the host answers nobody without a key.
     """
@@ -43,6 +45,8 @@ class AdapterType:
     label: str
     adapter: Adapter
     embeddings: Api | None = None
+    completions: Api | None = None
+    completes_undeclared: bool = True
     base_url: str = ""
     needs_key: bool = True
 
@@ -66,6 +70,7 @@ _GROQ = OpenAIAdapter(
 )
 _OPENROUTER = OpenAIAdapter(Differences(limit="max_tokens"), reports_cost=True)
 
+_COMPLETIONS = OpenAICompletions()
 _EMBEDDINGS = OpenAIEmbeddings()
 _NUMBERS = OpenAIEmbeddings(openai_embeddings.Differences(spells_base64=False))
 _MISTRAL_EMBEDDINGS = OpenAIEmbeddings(
@@ -83,6 +88,8 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="OpenAI",
                 adapter=_OPENAI,
                 embeddings=_EMBEDDINGS,
+                completions=_COMPLETIONS,
+                completes_undeclared=False,
                 base_url="https://api.openai.com/v1",
             ),
             AdapterType(
@@ -113,6 +120,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="Together AI",
                 adapter=_COMPATIBLE,
                 embeddings=_NUMBERS,
+                completions=_COMPLETIONS,
                 base_url="https://api.together.xyz/v1",
             ),
             AdapterType(
@@ -120,6 +128,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="Fireworks AI",
                 adapter=_COMPATIBLE,
                 embeddings=_NUMBERS,
+                completions=_COMPLETIONS,
                 base_url="https://api.fireworks.ai/inference/v1",
             ),
             AdapterType(
@@ -148,6 +157,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="OpenRouter",
                 adapter=_OPENROUTER,
                 embeddings=OpenAIEmbeddings(reports_cost=True),
+                completions=OpenAICompletions(reports_cost=True),
                 base_url="https://openrouter.ai/api/v1",
             ),
             AdapterType(
@@ -163,6 +173,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="vLLM",
                 adapter=_COMPATIBLE,
                 embeddings=_EMBEDDINGS,
+                completions=_COMPLETIONS,
                 base_url="http://localhost:8000/v1",
                 needs_key=False,
             ),
@@ -171,6 +182,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="LM Studio",
                 adapter=_COMPATIBLE,
                 embeddings=_NUMBERS,
+                completions=_COMPLETIONS,
                 base_url="http://localhost:1234/v1",
                 needs_key=False,
             ),
@@ -179,6 +191,7 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
                 label="Any OpenAI-compatible host",
                 adapter=_COMPATIBLE,
                 embeddings=_EMBEDDINGS,
+                completions=_COMPLETIONS,
                 needs_key=False,
             ),
         )
@@ -205,12 +218,17 @@ def api_for(adapter_type: str, request: CallRequest, *, declared: frozenset[str]
 
     Raises ``NotCarried`` where nothing there makes what the request asks for. A model that declares what it can, and
     embeddings are not among it, is not asked for them: vendors refuse that as they refuse a key, which would rest the
-    model's route for everybody.
+    model's route for everybody. For the same reason a legacy completion goes to a model that does not declare it as a
+    chat.
     """
     adapter = adapter_for(adapter_type)
+    kind = ADAPTER_TYPES[adapter_type]
+    if request.prompts and kind.completions is not None:
+        native = Capability.COMPLETION in declared if declared else kind.completes_undeclared
+        return kind.completions if native else adapter
     if request.embedding is None:
         return adapter
-    embeddings = ADAPTER_TYPES[adapter_type].embeddings
+    embeddings = kind.embeddings
     if embeddings is None:
         raise _cannot_embed(f"providers of the kind {adapter_type} make no embeddings")
     if declared and Capability.EMBEDDINGS not in declared:

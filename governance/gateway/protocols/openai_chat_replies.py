@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from governance.gateway.errors import Problem
-from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.base import Head, StreamWriter
 from governance.gateway.protocols.charges import charge, with_charge
 from routing.core.calls import (
     Event,
@@ -51,7 +51,7 @@ class OpenAIChatWriter:
         return orjson.dumps({"error": _error(problem)})
 
     def problem_frame(self, problem: Problem) -> bytes:
-        return _framed({"error": _error(problem)})
+        return framed({"error": _error(problem)})
 
     def frame(self, frame: Frame, *, head: Head, cost: Money | None) -> bytes:
         """The provider's bytes. The usage frame says besides what the call cost."""
@@ -68,11 +68,11 @@ class OpenAIChatWriter:
 
     def reply(self, events: Sequence[Event], *, head: Head) -> bytes:
         said = _Said(events)
-        usage = {} if said.usage is None else {"usage": _usage(said.usage)}
+        usage = {} if said.usage is None else {"usage": usage_of(said.usage)}
         reply_id, model = said.started.reply_id or f"chatcmpl-{head.call}", said.started.model or head.model
         return _completion(reply_id, model, head, said.message(), said.finish, **usage)
 
-    def stream(self, head: Head) -> "ChunkWriter":
+    def stream(self, head: Head) -> StreamWriter:
         return ChunkWriter(head)
 
 
@@ -97,10 +97,10 @@ class ChunkWriter:
         usage = self._usage
         if usage is None or not self._head.wants_usage:
             return DONE
-        chunk = {**self._common, "choices": [], "usage": _usage(usage)}
+        chunk = {**self._common, "choices": [], "usage": usage_of(usage)}
         if cost is not None:
             chunk["signalbox"] = charge(self._head, cost)
-        return _framed(chunk) + DONE
+        return framed(chunk) + DONE
 
     def _event(self, event: Event) -> bytes:
         match event:
@@ -131,7 +131,7 @@ class ChunkWriter:
             self._has_begun = True
             delta = {"role": "assistant", **({} if delta else {"content": ""}), **delta}
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return _framed({**self._common, "choices": [choice]})
+        return framed({**self._common, "choices": [choice]})
 
 
 class _Said:
@@ -200,7 +200,7 @@ def _completion(reply_id: str, model: str, head: Head, message: Any, finish: str
     return orjson.dumps({**document, "choices": [choice], **members})
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def usage_of(usage: Usage) -> dict[str, Any]:
     """Usage as this protocol counts it: the prompt with what was read from and written to caches."""
     return {
         "prompt_tokens": usage.prompt,
@@ -211,7 +211,8 @@ def _usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _framed(document: Any) -> bytes:
+def framed(document: Any) -> bytes:
+    """One frame of a stream."""
     return b"data: " + orjson.dumps(document) + b"\n\n"
 
 

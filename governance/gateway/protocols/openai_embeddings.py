@@ -43,7 +43,7 @@ def read_request(body: bytes) -> CallRequest:
         target=target_of(document),
         messages=(),
         embedding=EmbeddingWish(
-            inputs=_inputs(document.get("input"), uncarried),
+            inputs=inputs_of(document, "input", uncarried),
             encoding=_encoding(document, uncarried),
             dimensions=count(document, "dimensions"),
         ),
@@ -53,12 +53,14 @@ def read_request(body: bytes) -> CallRequest:
     )
 
 
-def _inputs(value: object, uncarried: list[str]) -> tuple[Input, ...]:
-    """What is to be embedded. Lists of anything else, such as pictures, are for their own protocol alone."""
+def inputs_of(document: Mapping[str, Any], field: str, uncarried: list[str]) -> tuple[Input, ...]:
+    """The texts or tokens that a field holds. Lists of anything else, such as pictures, are for their own protocol
+    alone."""
+    value = document.get(field)
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list) or not value:
-        raise invalid("input", _NEEDED)
+        raise invalid(field, _NEEDED)
     if all(isinstance(each, str) for each in value):
         return tuple(value)
     if _are_tokens(value):
@@ -66,8 +68,8 @@ def _inputs(value: object, uncarried: list[str]) -> tuple[Input, ...]:
     if all(_are_tokens(each) for each in value):
         return tuple(tuple(each) for each in value)
     if not all(isinstance(each, dict) for each in value):
-        raise invalid("input", _NEEDED)
-    uncarried.append("input")
+        raise invalid(field, _NEEDED)
+    uncarried.append(field)
     return ()
 
 

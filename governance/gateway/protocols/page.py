@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from governance.gateway.protocols.anthropic import BOOK as ANTHROPIC
 from governance.gateway.protocols.fields import Fate, Field, FieldBook
 from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
+from governance.gateway.protocols.openai_completions import BOOK as OPENAI_COMPLETIONS
 from governance.gateway.protocols.openai_embeddings import BOOK as OPENAI_EMBEDDINGS
 from governance.gateway.protocols.openai_responses import BOOK as OPENAI_RESPONSES
 from routing.core.conversation import Protocol
@@ -23,6 +24,7 @@ TITLES: Mapping[Protocol, str] = {
     Protocol.ANTHROPIC: "Anthropic messages",
     Protocol.OPENAI_RESPONSES: "OpenAI responses",
     Protocol.GEMINI: "Gemini",
+    Protocol.OPENAI_COMPLETIONS: "OpenAI completions",
     Protocol.OPENAI_EMBEDDINGS: "OpenAI embeddings",
     Protocol.GEMINI_EMBEDDINGS: "Gemini embeddings",
 }
@@ -31,6 +33,7 @@ INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {
     Protocol.OPENAI_CHAT: ("`POST /v1/chat/completions`", OPENAI_CHAT),
     Protocol.ANTHROPIC: ("`POST /v1/messages`", ANTHROPIC),
     Protocol.OPENAI_RESPONSES: ("`POST /v1/responses`", OPENAI_RESPONSES),
+    Protocol.OPENAI_COMPLETIONS: ("`POST /v1/completions`", OPENAI_COMPLETIONS),
     Protocol.OPENAI_EMBEDDINGS: ("`POST /v1/embeddings`", OPENAI_EMBEDDINGS),
 }
 """What callers speak: the endpoint and its fields."""
@@ -45,13 +48,16 @@ def _spoken(apis: Iterable[Api | None]) -> Mapping[Protocol, Carries]:
 ANSWERS = _spoken(kind.adapter for kind in ADAPTER_TYPES.values())
 """What providers speak that answer, and what requests written in it can hold."""
 
+COMPLETIONS = _spoken(kind.completions for kind in ADAPTER_TYPES.values())
+"""The same of those that write on from prompts; those that answer do as well."""
+
 EMBEDDINGS = _spoken(kind.embeddings for kind in ADAPTER_TYPES.values())
 """The same of those that embed."""
 
 
 def outgoing(protocol: Protocol) -> Mapping[Protocol, Carries]:
     """What a call that comes in by a protocol can go out by, itself first."""
-    served = next(each for each in (ANSWERS, EMBEDDINGS) if protocol in each)
+    served = next(each for each in (ANSWERS, {**COMPLETIONS, **ANSWERS}, EMBEDDINGS) if protocol in each)
     return {protocol: served[protocol], **served}
 
 

@@ -72,6 +72,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.CACHE_MARKS: "`cache_control`",
         Feature.CACHE_KEY: "not sent: this vendor's cache needs no key",
         Feature.STREAM_USAGE: "always reported",
+        Feature.PROMPT: "one message of the user",
     }
 )
 

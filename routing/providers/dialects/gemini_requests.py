@@ -67,6 +67,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.CACHE_MARKS: "not sent: caches work by themselves there",
         Feature.CACHE_KEY: "not sent: this vendor's cache needs no key",
         Feature.STREAM_USAGE: "always reported",
+        Feature.PROMPT: "one turn of the user",
     }
 )
 

@@ -49,7 +49,12 @@ STOP_REASONS: Mapping[str, StopReason] = {
 
 
 def read_reply(
-    body: bytes, *, endpoint: Endpoint, tools: ToolNames = NO_NAMES, reports_cost: bool = False
+    body: bytes,
+    *,
+    endpoint: Endpoint,
+    tools: ToolNames = NO_NAMES,
+    reports_cost: bool = False,
+    protocol: Protocol = Protocol.OPENAI_CHAT,
 ) -> CallReply:
     """Read a whole reply of status 200.
 
@@ -58,6 +63,7 @@ def read_reply(
         endpoint: whose it is.
         tools: the tools offered, where their names had to be changed.
         reports_cost: whether the host is one whose ``usage.cost`` is what it charges.
+        protocol: the vendor's legacy completions say a text where a chat says a message; all else is the same.
 
     Raises ``CallFailed`` for an error inside, or for anything else.
     """
@@ -75,7 +81,7 @@ def read_reply(
     for number, choice in enumerate(choices):
         if isinstance(choice, dict):
             _raise_for_choice(choice, endpoint)
-        message = choice.get("message") if isinstance(choice, dict) else None
+        message = _said(choice, "message", protocol) if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             raise unreadable("a choice of the answer has no message", endpoint=endpoint)
         calls = _ToolCalls(tools)
@@ -83,7 +89,7 @@ def read_reply(
         events += calls.end()
         _stop(choice.get("finish_reason"), refused, number, events)
     events += _metered(document, reports_cost=reports_cost)
-    return CallReply(Protocol.OPENAI_CHAT, body, tuple(events))
+    return CallReply(protocol, body, tuple(events))
 
 
 class ChunkReader:
@@ -99,6 +105,7 @@ class ChunkReader:
         "_endpoint",
         "_hides_usage",
         "_is_started",
+        "_protocol",
         "_refused",
         "_reports_cost",
         "_stopped",
@@ -115,7 +122,9 @@ class ChunkReader:
         choices: int = 1,
         tools: ToolNames = NO_NAMES,
         reports_cost: bool = False,
+        protocol: Protocol = Protocol.OPENAI_CHAT,
     ) -> None:
+        self._protocol = protocol
         self._choices = choices
         self._endpoint = endpoint
         self._hides_usage = hides_usage
@@ -183,7 +192,7 @@ class ChunkReader:
             if not isinstance(choice, dict):
                 raise unreadable("a choice of an event is no JSON object", endpoint=self._endpoint)
             _raise_for_choice(choice, self._endpoint)
-            delta = choice.get("delta")
+            delta = _said(choice, "delta", self._protocol)
             before = len(events)
             index = choice.get("index")
             number = index if type(index) is int else 0
@@ -324,6 +333,14 @@ class _ToolCalls:
             self._by_index[index] = number
         self._last = number
         return number
+
+
+def _said(choice: Mapping[str, Any], member: str, protocol: Protocol) -> object:
+    """What a choice says: a message or a piece of one, which a legacy completion is the text of."""
+    if protocol is not Protocol.OPENAI_COMPLETIONS:
+        return choice.get(member)
+    text = choice.get("text")
+    return {"content": text} if isinstance(text, str) else None
 
 
 def _read_message(message: Mapping[str, Any], tools: _ToolCalls, events: list[Event]) -> bool:

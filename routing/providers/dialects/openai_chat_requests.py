@@ -77,6 +77,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.CACHE_MARKS: "not sent: caches work by themselves there",
         Feature.CACHE_KEY: "`prompt_cache_key`",
         Feature.STREAM_USAGE: "always asked for",
+        Feature.PROMPT: "one message of the user",
     }
 )
 
@@ -128,7 +129,7 @@ def request_body(
     original = request.original
     if original is not None and original.protocol is Protocol.OPENAI_CHAT:
         asks = stream and differences.asks_for_usage and not request.wants_usage
-        return _forwarded(original, model_id, asks=asks, renamed=differences.renamed)
+        return forwarded(original, model_id, asks=asks, renamed=differences.renamed)
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.OPENAI_CHAT, into=INTO)
     document = _document(request, model_id, differences)
     return orjson.dumps(renamed_members(document, differences.renamed))
@@ -137,7 +138,8 @@ def request_body(
 # --- As it arrived --------------------------------------------------------------------------------------------------
 
 
-def _forwarded(original: Original, model_id: str, *, asks: bool, renamed: Mapping[str, str]) -> bytes:
+def forwarded(original: Original, model_id: str, *, asks: bool, renamed: Mapping[str, str]) -> bytes:
+    """A request as it arrived, but for the model, for usage where ``asks`` says so, and for the host's own names."""
     if any(name in original.document for name in renamed):
         document = renamed_members({**original.document, "model": model_id}, renamed)
         return orjson.dumps({**document, "stream_options": _with_usage(document)} if asks else document)

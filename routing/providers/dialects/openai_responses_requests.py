@@ -72,6 +72,7 @@ CARRIES: Carries = MappingProxyType(
         Feature.CACHE_MARKS: "not sent: caches work by themselves there",
         Feature.CACHE_KEY: "`prompt_cache_key`",
         Feature.STREAM_USAGE: "always reported",
+        Feature.PROMPT: "one message of the user",
     }
 )
 

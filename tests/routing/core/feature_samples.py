@@ -25,7 +25,7 @@ from routing.core.conversation import (
     ToolKind,
     ToolMode,
 )
-from routing.core.embeddings import EmbeddingWish
+from routing.core.embeddings import EmbeddingWish, Input
 from routing.core.features import Feature as F
 
 SCHEMA = {
@@ -83,6 +83,12 @@ def embedding(wish: EmbeddingWish) -> CallRequest:
     return CallRequest(target="similar", messages=(), embedding=wish)
 
 
+def continuing(*prompts: Input) -> CallRequest:
+    """A request that writes on from prompts."""
+    messages = tuple(said(each) for each in prompts if isinstance(each, str))
+    return CallRequest(target="support-chat", messages=messages, prompts=prompts)
+
+
 RESULT = Message(Role.TOOL, (TextPart("On the Danube"),), answers_call="call-1")
 
 SAMPLES: dict[F, CallRequest] = {
@@ -131,6 +137,9 @@ SAMPLES: dict[F, CallRequest] = {
     F.CACHE_MARKS: plain(Message(Role.USER, (TextPart("A long text", CacheMark.LONG),))),
     F.CACHE_KEY: replace(plain(), cache_key="conversation-9"),
     F.STREAM_USAGE: replace(plain(), stream=True, wants_usage=True),
+    F.PROMPT: continuing("Once upon a time"),
+    F.SEVERAL_PROMPTS: continuing("Once", "Twice"),
+    F.ENCODED_PROMPTS: continuing((15, 3)),
     F.TEXT_INPUTS: embedding(EmbeddingWish(("Ulm", "Bern"))),
     F.ENCODED_INPUTS: embedding(EmbeddingWish(((15, 3), (9,)))),
     F.DIMENSIONS: embedding(EmbeddingWish(("Ulm", "Bern"), dimensions=3)),
@@ -147,6 +156,8 @@ BESIDES: dict[F, frozenset[F]] = {
     F.CHOICE_REQUIRED: frozenset({F.TOOLS}),
     F.CHOICE_NAMED: frozenset({F.TOOLS}),
     F.PARALLEL_CALLS: frozenset({F.TOOLS}),
+    F.SEVERAL_PROMPTS: frozenset({F.PROMPT}),
+    F.ENCODED_PROMPTS: frozenset({F.PROMPT}),
     F.DIMENSIONS: frozenset({F.TEXT_INPUTS}),
 }
 """What a sample cannot help asking for besides."""

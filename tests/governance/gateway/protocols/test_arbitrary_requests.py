@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governance.gateway.errors import RequestProblem
-from governance.gateway.protocols import anthropic, openai_chat, openai_embeddings, openai_responses
+from governance.gateway.protocols import anthropic, openai_chat, openai_completions, openai_embeddings, openai_responses
 from routing.core.calls import CallRequest
 from routing.core.failures import CallFailed
 from routing.core.features import features_of
@@ -109,6 +109,15 @@ RESPONSES = {
     "include": ["reasoning.encrypted_content"],
     "metadata": {"a": "b"},
 }
+COMPLETIONS = {
+    "model": "fast",
+    "prompt": ["Once", "Twice"],
+    "max_tokens": 5,
+    "n": 2,
+    "stop": ["a"],
+    "temperature": 1,
+    "stream_options": {"include_usage": True},
+}
 EMBEDDINGS = {
     "model": "similar",
     "input": ["Ulm", "Bern"],
@@ -120,11 +129,14 @@ CASES: list[tuple[Callable[[bytes], CallRequest], Any]] = [
     (openai_chat.read_request, CHAT),
     (anthropic.read_request, MESSAGES),
     (openai_responses.read_request, RESPONSES),
+    (openai_completions.read_request, COMPLETIONS),
     (openai_embeddings.read_request, EMBEDDINGS),
 ]
 
 
-@pytest.mark.parametrize(("read", "document"), CASES, ids=["chat", "messages", "responses", "embeddings"])
+@pytest.mark.parametrize(
+    ("read", "document"), CASES, ids=["chat", "messages", "responses", "completions", "embeddings"]
+)
 @given(data=st.data())
 def test_every_body_is_a_call_or_a_problem(
     read: Callable[[bytes], CallRequest], document: Any, data: st.DataObject

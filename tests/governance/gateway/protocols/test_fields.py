@@ -2,13 +2,14 @@ from typing import Any
 
 import pytest
 from anthropic.types import message_create_params
+from openai.types import completion_create_params as legacy_create_params
 from openai.types import embedding_create_params
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
 from governance.gateway.protocols.checks import STEERING
 from governance.gateway.protocols.fields import NATIVE, READ, Fate, FieldBook, native_but, reads
-from governance.gateway.protocols.page import ANSWERS, EMBEDDINGS, INCOMING, TITLES, cell, outgoing, page
+from governance.gateway.protocols.page import ANSWERS, COMPLETIONS, EMBEDDINGS, INCOMING, TITLES, cell, outgoing, page
 from routing.core.conversation import Protocol
 from routing.core.features import Feature
 from tests.governance.gateway.protocols.sdk_fields import field_paths
@@ -18,6 +19,7 @@ TYPED: dict[Protocol, Any] = {
     Protocol.OPENAI_CHAT: completion_create_params.CompletionCreateParamsStreaming,
     Protocol.OPENAI_RESPONSES: response_create_params.ResponseCreateParamsStreaming,
     Protocol.ANTHROPIC: message_create_params.MessageCreateParamsStreaming,
+    Protocol.OPENAI_COMPLETIONS: legacy_create_params.CompletionCreateParamsStreaming,
     Protocol.OPENAI_EMBEDDINGS: embedding_create_params.EmbeddingCreateParams,
 }
 """The request of each protocol, as the vendor's client types it."""
@@ -28,7 +30,7 @@ def test_every_field_the_vendors_client_knows_has_an_entry(protocol: Protocol) -
     book = BOOKS[protocol]
     opaque = {path for path, field in book.fields.items() if field.fate is Fate.NATIVE}
     paths = field_paths(TYPED[protocol], opaque=opaque)
-    assert len(paths) > (4 if protocol is Protocol.OPENAI_EMBEDDINGS else 60)
+    assert len(paths) > {Protocol.OPENAI_EMBEDDINGS: 4, Protocol.OPENAI_COMPLETIONS: 18}.get(protocol, 60)
     assert sorted(path for path in paths if book.entry(path) is None) == []
 
 
@@ -69,7 +71,7 @@ def test_every_feature_a_field_asks_for_can_be_named_to_the_caller(protocol: Pro
 
 
 def test_the_page_tells_every_pair() -> None:
-    assert set(TITLES) == {*ANSWERS, *EMBEDDINGS, *INCOMING}
+    assert set(TITLES) == {*ANSWERS, *COMPLETIONS, *EMBEDDINGS, *INCOMING}
     assert all(next(iter(outgoing(protocol))) is protocol for protocol in INCOMING)
     lines = page().splitlines()
     for book in BOOKS.values():
