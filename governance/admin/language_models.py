@@ -2,17 +2,20 @@
 
 from datetime import datetime
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
 from django.utils import timezone
 
 from governance.admin.cells import figure, two_lines
 from governance.admin.fields import capability_choices, rate_field, words_field
 from governance.admin.generic import Column, ModelForm, MomentWidget, StackedInline
+from governance.admin.price_lists import price_lists_page
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin
 from governance.audit.actions import RecordKind
@@ -113,6 +116,29 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
         ("What it can do", {"fields": ("capabilities", "context_length", "max_output")}),
         ("Ties", {"fields": ("is_default", "sorting")}),
     )
+
+    actions = (*NamedRecordAdmin.actions, "compare_prices")
+    change_list_template = "admin/routing/languagemodel/change_list.html"
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.price_lists_view)
+        return [path("price-lists/", view, name="routing_languagemodel_price_lists"), *super().get_urls()]
+
+    def price_lists_view(self, request: HttpRequest) -> HttpResponse:
+        """Prices beside public price lists."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return price_lists_page(
+            request,
+            opts=self.opts,
+            context=self.admin_site.each_context(request),
+            may_change=self.has_change_permission(request),
+        )
+
+    @admin.action(description="Compare prices with price lists", permissions=["view"])
+    def compare_prices(self, request: HttpRequest, queryset: QuerySet[LanguageModel]) -> HttpResponse:
+        chosen = urlencode([("model", identifier) for identifier in queryset.values_list("identifier", flat=True)])
+        return HttpResponseRedirect(f"{reverse('admin:routing_languagemodel_price_lists')}?{chosen}")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LanguageModel]:
         return super().get_queryset(request).prefetch_related("prices")

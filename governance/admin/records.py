@@ -268,7 +268,7 @@ class RecordAdmin(ModelAdmin):
 class NamedRecordAdmin(RecordAdmin):
     """A record that calls, keys and other records name by its identifier."""
 
-    actions = ("activate", "deactivate", "retire", "bring_back")
+    actions: Any = ("activate", "deactivate", "retire", "bring_back")
     list_filter: ClassVar[Any] = (InServiceFilter, "is_active")
     search_fields: ClassVar[Any] = ("identifier", "name")
     search_help_text: ClassVar[str | None] = "Identifier or name."

@@ -13,6 +13,7 @@ from governance.api.configurations import ConfigurationKind
 from governance.api.evaluations import EvaluationKind, EvaluationView
 from governance.api.explain import ExplainView
 from governance.api.language_models import LanguageModelKind, PricesView
+from governance.api.price_lists import DeclinePricesView, PriceListsView
 from governance.api.providers import ProviderKeyView, ProviderKind
 from governance.api.records import Kind, RecordsView, RecordView, RestoreView, RetireView
 from governance.api.session import MeView, SessionView
@@ -78,6 +79,8 @@ addresses = [
     path("providers/<identifier:name>/key", ProviderKeyView.as_view(kind=_PROVIDERS)),
     *_named("models", _MODELS),
     path("models/<identifier:name>/prices", PricesView.as_view(kind=_MODELS)),
+    path("price-lists", PriceListsView.as_view()),
+    path("price-lists/decline", DeclinePricesView.as_view()),
     *_named("configurations", ConfigurationKind()),
     path("evaluations", RecordsView.as_view(kind=_EVALUATIONS)),
     path("evaluations/<number:name>", EvaluationView.as_view(kind=_EVALUATIONS)),

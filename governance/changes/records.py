@@ -8,6 +8,7 @@ from django.db import models
 
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
+from governance.changes.prices import mark_prices
 from governance.changes.rules import RecordOutOfState
 from governance.models import Application
 from routing.models import Configuration, EvaluationResult, LanguageModel, NamedRecord, Provider
@@ -36,6 +37,7 @@ def save_record(
 ) -> None:
     """Save a record with the parts that belong to it; see :func:`governance.changes.door.change`."""
     columns = None if only is None else [*only, "updated_at"]
+    mark_prices(parts)
     change(
         kind=KINDS[type(record)],
         record=record,

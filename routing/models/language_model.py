@@ -38,6 +38,14 @@ class LanguageModel(NamedRecord):
     max_output = models.PositiveIntegerField("maximum output", default=0, help_text="Tokens. 0 if unknown.")
     is_default = models.BooleanField("default", default=False, help_text="Wins a tie.")
     sorting = models.PositiveIntegerField(default=0, help_text="The last tie-break: lower first.")
+    declined_price = models.CharField(
+        max_length=300,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="What price lists said and a person turned down, in one line.",
+    )
 
     class Meta:
         ordering: ClassVar = ["sorting", "name", "identifier"]
@@ -85,7 +93,11 @@ class Price(VersionedRecord):
     long_output_rate = models.PositiveBigIntegerField(null=True, blank=True)
     long_cached_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
     long_cache_write_rate = models.PositiveBigIntegerField(null=True, blank=True)
-    provenance = models.CharField(max_length=50, default="manual", help_text="Where the figures come from.")
+    provenance = models.CharField(
+        max_length=50,
+        default="manual",
+        help_text="Where the figures come from. Figures from price lists are kept up with them; any other word stands.",
+    )
 
     class Meta:
         ordering: ClassVar = ["model", "valid_from"]

@@ -113,6 +113,7 @@ def pages() -> Iterator[str]:
         if row is not None and label in ("routing.Provider", "auth.User"):
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
+    yield reverse("admin:routing_languagemodel_price_lists")
     yield from (panel.url for panel in PANELS)
     yield address_of(Question("support-chat", Operation.CHAT, PolicyMode.ECONOMY, history=True))
     yield f"{why.PANEL.url}?configuration=nowhere&mode=haste"

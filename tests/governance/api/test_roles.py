@@ -41,6 +41,8 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "settings/<setting:name>": {"GET": READ, "PUT": WRITE, "DELETE": WRITE},
     "providers/<identifier:name>/key": {"PUT": WRITE, "DELETE": WRITE},
     "models/<identifier:name>/prices": {"POST": WRITE},
+    "price-lists": {"GET": READ, "POST": WRITE},
+    "price-lists/decline": {"POST": WRITE},
     "evaluations": {"GET": READ, "POST": WRITE},
     "evaluations/<number:name>": {"GET": READ, "PATCH": WRITE, "DELETE": WRITE},
     "keys": {"GET": READ, "POST": WRITE},
