@@ -144,7 +144,10 @@ def count_standings(comparisons: Iterable[Comparison]) -> dict[PriceStanding, in
 
 
 def _compare(row: LanguageModel, catalogue: PriceCatalogue, now: datetime) -> Comparison:
-    stored = sorted(row.prices.all(), key=lambda price: price.valid_from)
+    standard = (
+        price for price in row.prices.all() if price.service_tier == ServiceTier.STANDARD
+    )  # lists know no other
+    stored = sorted(standard, key=lambda price: price.valid_from)
     current = price_at([price_of(price) for price in stored], now)
     provenance = "" if current is None else _provenance(stored, current)
     kind = ADAPTER_TYPES.get(row.provider.adapter_type)

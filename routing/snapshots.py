@@ -7,15 +7,15 @@ are in it, because a price comes into force without a write.
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from routing.core.catalogue import Catalogue, ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria
 from routing.core.policy import PolicyMode
-from routing.core.pricing import LongPrompt, Price, Rates
-from routing.core.vocabulary import DataBoundary, ListedOrder, Reach, Selection
+from routing.core.pricing import LongPrompt, Price, Rates, timeline
+from routing.core.vocabulary import DataBoundary, ListedOrder, Reach, Selection, ServiceTier
 from routing.models import (
     DETERMINISTIC,
     CatalogueVersion,
@@ -109,11 +109,11 @@ def load_snapshot() -> CatalogueSnapshot:
     version = CatalogueVersion.read()
     providers = {row.pk: row for row in Provider.objects.filter(is_active=True, retired_at=None)}
     specs = {pk: _provider(row) for pk, row in providers.items()}
-    prices: dict[int, list[Price]] = defaultdict(list)
+    prices: dict[int, list[PriceRow]] = defaultdict(list)
     for price in PriceRow.objects.order_by("valid_from", "pk"):
-        prices[price.model_id].append(price_of(price))
+        prices[price.model_id].append(price)
     models = [
-        _model(row, specs[row.provider_id], tuple(prices[row.pk]))
+        _model(row, specs[row.provider_id], prices_of(prices[row.pk]))
         for row in LanguageModel.objects.filter(is_active=True, retired_at=None)
         if row.provider_id in specs
     ]
@@ -199,6 +199,14 @@ def _model(row: LanguageModel, provider: ProviderSpec, prices: tuple[Price, ...]
     )
 
 
+def prices_of(rows: Iterable[PriceRow]) -> tuple[Price, ...]:
+    """A model's dated prices from its rows, which are in ascending order of their moments."""
+    by_tier: dict[ServiceTier, list[Price]] = defaultdict(list)
+    for row in rows:
+        by_tier[ServiceTier(row.service_tier)].append(price_of(row))
+    return timeline(by_tier.pop(ServiceTier.STANDARD, []), by_tier)
+
+
 def price_of(row: PriceRow) -> Price:
     """A price's row as the value that costs are computed from."""
     tier = None
@@ -211,6 +219,7 @@ def price_of(row: PriceRow) -> Price:
                 output=row.long_output_rate,
                 cached_input=row.long_cached_input_rate,
                 cache_write=row.long_cache_write_rate,
+                cache_write_hour=row.long_cache_write_hour_rate,
             ),
         )
     return Price(
@@ -221,6 +230,7 @@ def price_of(row: PriceRow) -> Price:
             output=row.output_rate,
             cached_input=row.cached_input_rate,
             cache_write=row.cache_write_rate,
+            cache_write_hour=row.cache_write_hour_rate,
         ),
         long_prompt=tier,
     )

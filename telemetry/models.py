@@ -63,6 +63,8 @@ class Call(WrittenOnce):
     served_model = models.CharField(max_length=100, blank=True)
     served_model_id = models.CharField(max_length=150, blank=True)
     response_model = models.CharField(max_length=150, blank=True)
+    requested_tier = models.CharField(max_length=20, blank=True, default="", db_default="")
+    served_tier = models.CharField(max_length=20, blank=True, default="", db_default="")
 
     success = models.BooleanField()
     failure_kind = models.CharField(max_length=20, blank=True)

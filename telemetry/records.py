@@ -180,6 +180,8 @@ class CallRecord:
         attempts: the routes in the order in which they were asked or passed over.
         coverage: how well the tokens are known.
         response_model: the model the provider names in its answer.
+        requested_tier: the class of service asked for, in the caller's word; empty if none.
+        served_tier: the class of service the provider says it served, in its word.
     """
 
     call_id: UUID
@@ -212,4 +214,6 @@ class CallRecord:
     cost_nanos: int | None = None
     cost_currency: str = ""
     response_model: str = ""
+    requested_tier: str = ""
+    served_tier: str = ""
     attempts: tuple[AttemptRecord, ...] = ()

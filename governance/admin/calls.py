@@ -96,6 +96,7 @@ class CallAdmin(SearchedByBeginning):
                     ("served_provider", "served_adapter_type"),
                     ("served_model", "served_model_id"),
                     ("served_configuration", "response_model"),
+                    ("requested_tier", "served_tier"),
                     ("requests_sent", "fallback_attempts", "retries"),
                     ("from_cache", "failure_kind", "error_class"),
                 )

@@ -22,7 +22,7 @@ from governance.audit.actions import RecordKind
 from governance.spelling import ABSENT, capability_words, spell_rate
 from routing.core.pricing import price_at
 from routing.models import LanguageModel, Price
-from routing.snapshots import price_of
+from routing.snapshots import prices_of
 
 
 class LanguageModelForm(RecordForm):
@@ -74,10 +74,16 @@ class PriceInline(StackedInline):
     extra = 1
     ordering = ("-valid_from",)
     fieldsets = (
-        (None, {"fields": ("valid_from", ("currency", "provenance"))}),
+        (None, {"fields": ("valid_from", "service_tier", ("currency", "provenance"))}),
         (
             "Per million tokens",
-            {"fields": (("input_rate", "output_rate"), ("cached_input_rate", "cache_write_rate"))},
+            {
+                "fields": (
+                    ("input_rate", "output_rate"),
+                    ("cached_input_rate", "cache_write_rate"),
+                    "cache_write_hour_rate",
+                )
+            },
         ),
         (
             "Long prompts, per million tokens",
@@ -86,6 +92,7 @@ class PriceInline(StackedInline):
                     ("long_prompt_threshold", "long_prompt_inclusive"),
                     ("long_input_rate", "long_output_rate"),
                     ("long_cached_input_rate", "long_cache_write_rate"),
+                    "long_cache_write_hour_rate",
                 ),
                 "classes": ("collapse",),
             },
@@ -169,8 +176,8 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
 
     @admin.display(description="price, in / out")
     def price(self, model: LanguageModel) -> str:
-        prices = sorted((price_of(row) for row in model.prices.all()), key=lambda price: price.valid_from)
-        price = price_at(prices, timezone.now())
+        rows = sorted(model.prices.all(), key=lambda row: row.valid_from)
+        price = price_at(prices_of(rows), timezone.now())
         if price is None:
             return "unpriced"
         return figure(f"{spell_rate(price.rates.input)} / {spell_rate(price.rates.output)} {price.currency}")

@@ -58,6 +58,8 @@ class CallSerializer(StrictSerializer):
     served = RouteSerializer(allow_null=True, help_text="What answered.")
     first = RouteSerializer(allow_null=True, help_text="What was sent to first.")
     response_model = serializers.CharField(help_text="The model that the provider names in its answer.")
+    requested_tier = serializers.CharField(help_text="The class of service asked for, in the caller's word.")
+    served_tier = serializers.CharField(help_text="The class that the provider says it served, in its word.")
     latency_ms = serializers.FloatField()
     first_token_ms = serializers.FloatField(allow_null=True, help_text="Until the first token; null unless streamed.")
     cache_hit = serializers.BooleanField()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -41,17 +42,22 @@ class PriceSerializer(RecordSerializer):
     cache_write_rate = RateField(
         required=False, allow_null=True, help_text="Prompt tokens into the provider's cache. Null: the input rate."
     )
+    cache_write_hour_rate = RateField(
+        required=False, allow_null=True, help_text="Those kept for an hour. Null: the rate of what is written."
+    )
     long_input_rate = RateField(required=False, allow_null=True)
     long_output_rate = RateField(required=False, allow_null=True)
     long_cached_input_rate = RateField(required=False, allow_null=True)
     long_cache_write_rate = RateField(required=False, allow_null=True)
+    long_cache_write_hour_rate = RateField(required=False, allow_null=True)
 
     class Meta:
         model = Price
         fields: tuple[str, ...] = (
-            "valid_from", "currency", "input_rate", "output_rate", "cached_input_rate", "cache_write_rate",
-            "long_prompt_threshold", "long_prompt_inclusive", "long_input_rate", "long_output_rate",
-            "long_cached_input_rate", "long_cache_write_rate", "provenance",
+            "valid_from", "service_tier", "currency", "input_rate", "output_rate", "cached_input_rate",
+            "cache_write_rate", "cache_write_hour_rate", "long_prompt_threshold", "long_prompt_inclusive",
+            "long_input_rate", "long_output_rate", "long_cached_input_rate", "long_cache_write_rate",
+            "long_cache_write_hour_rate", "provenance",
         )  # fmt: skip
 
 
@@ -145,23 +151,24 @@ class PricesView(KindView):
 
 
 def _prices(model: LanguageModel, sent: Sequence[Mapping[str, Any]] | None) -> tuple[list[Price], list[Price]]:
-    """The prices to save and to remove, so that what was sent is all there is; the moment tells which is which.
+    """The prices to save and to remove, so that what was sent is all there is; moment and class tell which is which.
 
     Raises:
         ValidationError: one of them is wrong; it is named by its place.
     """
     if sent is None:
         return [], []
-    stored = {} if model._state.adding else {price.valid_from: price for price in Price.objects.filter(model=model)}
-    moments = Counter(each["valid_from"] for each in sent)
+    stored = {} if model._state.adding else {_place(price): price for price in Price.objects.filter(model=model)}
+    prices = [Price(model=model, **values) for values in sent]
+    places = Counter(map(_place, prices))
     kept: list[Price] = []
     complaints: dict[str, list[str]] = {}
-    for index, values in enumerate(sent):
-        price = Price(model=model, **values)
-        if values["valid_from"] in stored:
-            price.pk, price._state.adding = stored[values["valid_from"]].pk, False
-        if moments[price.valid_from] > 1:
-            complaints[f"prices[{index}].valid_from"] = ["Another price is in force from this moment on."]
+    for index, price in enumerate(prices):
+        place = _place(price)
+        if place in stored:
+            price.pk, price._state.adding = stored[place].pk, False
+        if places[place] > 1:
+            complaints[f"prices[{index}].valid_from"] = ["Another price of this class is in force from this moment on."]
         kept.append(price)
         try:
             price.full_clean(exclude=["model"])
@@ -169,4 +176,9 @@ def _prices(model: LanguageModel, sent: Sequence[Mapping[str, Any]] | None) -> t
             complaints |= {f"prices[{index}].{field}": words for field, words in refused.message_dict.items()}
     if complaints:
         raise ValidationError(complaints)
-    return kept, [price for moment, price in stored.items() if moment not in moments]
+    return kept, [price for place, price in stored.items() if place not in places]
+
+
+def _place(price: Price) -> tuple[datetime, str]:
+    """What tells a model's prices apart."""
+    return price.valid_from, price.service_tier

@@ -77,14 +77,15 @@ Parts = tuple[list[models.Model], list[models.Model]]
 
 
 def _prices(model: LanguageModel, documents: Iterable[Document] | None) -> Parts:
-    """Prices are told apart by the moment from which they are in force."""
+    """Prices are told apart by the moment from which they are in force, and by the class of service they are of."""
     if documents is None:
         return [], []
-    moments = Price._meta.get_field("valid_from")
-    stored = {price.valid_from: price for price in model.prices.all()}
+    moments, tiers = Price._meta.get_field("valid_from"), Price._meta.get_field("service_tier")
+    stored = {(price.valid_from, price.service_tier): price for price in model.prices.all()}
     save: list[models.Model] = []
     for document in documents:
-        price = stored.pop(moments.to_python(document["valid_from"]), None) or Price(model=model)
+        place = moments.to_python(document["valid_from"]), document.get("service_tier", tiers.get_default())
+        price = stored.pop(place, None) or Price(model=model)
         if _set_columns(price, document):
             save.append(price)
     return save, list(stored.values())

@@ -45,7 +45,8 @@ class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
 
     ``stopped`` holds the choices that the model has finished: once it has finished all that were asked for, a caller
-    that hangs up has had its answer. ``protocol`` is that of the answer's bytes.
+    that hangs up has had its answer. ``protocol`` is that of the answer's bytes, ``service_tier`` the
+    provider's word for the class of service in which it served.
     """
 
     step: Step
@@ -55,6 +56,7 @@ class Attempt:
     failure: Failure | None = None
     usage: Usage | None = None
     cost: Money | None = None
+    service_tier: str = ""
     response_model: str = ""
     stopped: set[int] = field(default_factory=set)
     protocol: Protocol | None = None

@@ -124,6 +124,7 @@ class Usage:
         input: prompt tokens billed at the input rate: neither read from nor written to a cache.
         cache_read: prompt tokens read from the provider's cache.
         cache_write: prompt tokens written to the provider's cache.
+        cache_write_hour: the part of ``cache_write`` that is kept for an hour, where the provider sells that apart.
         output: tokens generated, reasoning included.
         reasoning: the part of ``output`` spent on reasoning.
         coverage: how far the figures can be trusted.
@@ -133,13 +134,16 @@ class Usage:
     output: int
     cache_read: int = 0
     cache_write: int = 0
+    cache_write_hour: int = 0
     reasoning: int = 0
     coverage: Coverage = Coverage.EXACT
 
     @property
     def is_credible(self) -> bool:
         """Whether the figures can be true at all."""
-        counts = (self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
+        counts = (
+            self.input, self.output, self.cache_read, self.cache_write, self.cache_write_hour, self.reasoning,
+        )  # fmt: skip
         return min(counts) >= 0 and max(counts) <= MAX_TOKENS
 
     @property

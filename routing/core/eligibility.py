@@ -226,13 +226,16 @@ def _above_ceiling(
     """A ceiling is a promise to the caller: what cannot be compared with it is above it."""
     if price is None:
         return "has no price, so that the caller's ceiling cannot be kept"
-    if price.currency != ceiling.currency:
-        return f"is priced in {price.currency}, the caller's ceiling is in {ceiling.currency}"
     output = requirements.max_output
     if output is None:
         output = policy.assumed_max_output if model.max_output is None else model.max_output
-    bound = upper_bound(price=price, prompt_tokens=requirements.prompt_tokens or 0, max_output=output)
-    return _plain(RejectionReason.ABOVE_REQUEST_CEILING) if bound.nanos > ceiling.nanos else None
+    for each in (price, price.of(requirements.service_tier)):  # the class asked for, or the standard one in its place
+        if each.currency != ceiling.currency:
+            return f"is priced in {each.currency}, the caller's ceiling is in {ceiling.currency}"
+        bound = upper_bound(price=each, prompt_tokens=requirements.prompt_tokens or 0, max_output=output)
+        if bound.nanos > ceiling.nanos:
+            return _plain(RejectionReason.ABOVE_REQUEST_CEILING)
+    return None
 
 
 def _plain(reason: RejectionReason) -> str:

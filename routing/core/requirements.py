@@ -12,7 +12,7 @@ from routing.core.calls import CallRequest
 from routing.core.conversation import INSTRUCTING, ImagePart, Message, Role, TextPart
 from routing.core.embeddings import Input
 from routing.core.money import Money, round_half_up
-from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation
+from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation, ServiceTier
 
 BYTES_PER_TOKEN = 4
 """A token is taken as four bytes of UTF-8, which on mixed text errs by about one per cent."""
@@ -50,6 +50,7 @@ class Requirements:
         max_output: the most output tokens the caller allows; ``None`` if not said.
         at_once: estimated tokens that have to fit a context at once, where the prompt has parts that each stand alone;
             ``None`` where all of it has to.
+        service_tier: the class of service asked for; another one may be served.
     """
 
     operation: Operation | None = None
@@ -57,6 +58,7 @@ class Requirements:
     prompt_tokens: int | None = None
     max_output: int | None = None
     at_once: int | None = None
+    service_tier: ServiceTier = ServiceTier.STANDARD
 
     @property
     def fitting_tokens(self) -> int | None:
@@ -134,6 +136,7 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
         prompt_tokens=facts.token_estimate,
         max_output=request.max_output,
         at_once=max(map(_input_tokens, request.prompts), default=None),
+        service_tier=ServiceTier.named(request.service_tier),
     )
 
 

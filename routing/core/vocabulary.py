@@ -35,6 +35,32 @@ class Capability(StrEnum):
     PROMPT_CACHING = "prompt_caching"
 
 
+class ServiceTier(StrEnum):
+    """The class of service a provider sells its tokens in, each at a price of its own."""
+
+    STANDARD = "standard"
+    PRIORITY = "priority"
+    FAST = "fast"
+    FLEX = "flex"
+    BATCH = "batch"
+
+    @classmethod
+    def named(cls, word: str) -> "ServiceTier":
+        """What a vendor's word means: in an answer the class that was served. Unsaid, and whatever no vendor sells
+        apart, is standard."""
+        return _TIER_WORDS.get(word.strip().lower(), cls.STANDARD)
+
+
+_TIER_WORDS = {
+    "priority": ServiceTier.PRIORITY,
+    "performance": ServiceTier.PRIORITY,  # Groq's word
+    "fast": ServiceTier.FAST,
+    "ultrafast": ServiceTier.FAST,
+    "flex": ServiceTier.FLEX,
+    "batch": ServiceTier.BATCH,
+}
+
+
 class Reach(StrEnum):
     """How far data travels to reach a provider. Only ``self_hosted`` counts as on-device."""
 
@@ -208,6 +234,13 @@ LABELS = Labels(
         Capability.STRUCTURED_OUTPUT: "Structured output",
         Capability.REASONING: "Reasoning",
         Capability.PROMPT_CACHING: "Prompt caching",
+    },
+    {
+        ServiceTier.STANDARD: "Standard",
+        ServiceTier.PRIORITY: "Priority",
+        ServiceTier.FAST: "Fast",
+        ServiceTier.FLEX: "Flex",
+        ServiceTier.BATCH: "Batch",
     },
     {
         Reach.VENDOR_API: "The vendor's public API",

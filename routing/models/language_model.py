@@ -6,7 +6,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
-from routing.core.vocabulary import Capability
+from routing.core.vocabulary import LABELS, Capability, ServiceTier
 from routing.models.provider import CatalogueVersion, Provider
 from routing.models.versions import NamedRecord, VersionCounter, VersionedRecord
 
@@ -60,13 +60,22 @@ class Price(VersionedRecord):
     """What a model costs from a moment on. Rates are whole nano-units of the currency per million tokens.
 
     A model without a price is unpriced, which is not free; explicit rates of 0 are free. An empty cached or cache
-    write rate means that the input rate applies.
+    write rate means that the input rate applies. Each class of service is priced by itself, beside the standard one.
     """
 
     counter: ClassVar[type[VersionCounter]] = CatalogueVersion
 
     model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="prices")
-    valid_from = models.DateTimeField(help_text="In force from this moment until the next price's.")
+    valid_from = models.DateTimeField(help_text="In force from this moment until the next price's of its class.")
+    service_tier = models.CharField(
+        "class of service",
+        max_length=10,
+        default=ServiceTier.STANDARD.value,
+        choices=[(tier.value, LABELS[tier]) for tier in ServiceTier],
+        db_default=ServiceTier.STANDARD.value,
+        help_text="For answers that the provider says it served in this class. One without a price of its own costs "
+        "the standard price.",
+    )
     currency = models.CharField(
         max_length=3,
         default="USD",
@@ -79,6 +88,9 @@ class Price(VersionedRecord):
     )
     cache_write_rate = models.PositiveBigIntegerField(
         null=True, blank=True, help_text="Prompt tokens written to the provider's cache. Empty: the input rate."
+    )
+    cache_write_hour_rate = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Those kept for an hour, where that has a price of its own. Empty: as written."
     )
     long_prompt_threshold = models.PositiveIntegerField(
         null=True,
@@ -93,6 +105,7 @@ class Price(VersionedRecord):
     long_output_rate = models.PositiveBigIntegerField(null=True, blank=True)
     long_cached_input_rate = models.PositiveBigIntegerField(null=True, blank=True)
     long_cache_write_rate = models.PositiveBigIntegerField(null=True, blank=True)
+    long_cache_write_hour_rate = models.PositiveBigIntegerField(null=True, blank=True)
     provenance = models.CharField(
         max_length=50,
         default="manual",
@@ -100,18 +113,23 @@ class Price(VersionedRecord):
     )
 
     class Meta:
-        ordering: ClassVar = ["model", "valid_from"]
+        ordering: ClassVar = ["model", "valid_from", "service_tier"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["model", "valid_from"], name="routing_price_one_per_moment"),
+            models.UniqueConstraint(
+                fields=["model", "valid_from", "service_tier"],
+                name="routing_price_one_per_moment_and_class",
+                violation_error_message="Another price of this class is in force from this moment on.",
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.model.identifier} from {self.valid_from:%Y-%m-%d}"
+        tier = "" if self.service_tier == ServiceTier.STANDARD else f", {self.get_service_tier_display()}"
+        return f"{self.model.identifier} from {self.valid_from:%Y-%m-%d}{tier}"
 
     def clean(self) -> None:
         super().clean()
         tier = (self.long_prompt_threshold, self.long_input_rate, self.long_output_rate)
-        of_tier = (*tier, self.long_cached_input_rate, self.long_cache_write_rate)
+        of_tier = (*tier, self.long_cached_input_rate, self.long_cache_write_rate, self.long_cache_write_hour_rate)
         if any(value is not None for value in of_tier) and None in tier:
             raise ValidationError(
                 {"long_prompt_threshold": "A long-prompt tier needs its threshold, its input and its output rate."}

@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from routing.core.catalogue import ProviderSpec
 from routing.core.policy import PolicyMode
 from routing.core.pricing import LongPrompt, Price, Rates, price_at
-from routing.core.vocabulary import DataBoundary, ListedOrder, Reach, Selection
+from routing.core.vocabulary import DataBoundary, ListedOrder, Reach, Selection, ServiceTier
 from routing.models import CatalogueVersion, Configuration, LanguageModel, Provider
 from routing.snapshots import CatalogueSnapshot, Polled, catalogue_poll, load_snapshot
 from tests.factories import (
@@ -138,19 +138,33 @@ def test_a_price_has_its_rates_and_its_long_prompt_tier() -> None:
         long_output_rate=6,
         long_cached_input_rate=None,
         long_cache_write_rate=8,
+        cache_write_hour_rate=9,
+        long_cache_write_hour_rate=10,
     )
     assert load_snapshot().catalogue.by_identifier[model.identifier].prices == (
         Price(
             valid_from=row.valid_from,
             currency="EUR",
-            rates=Rates(input=1, output=2, cached_input=0, cache_write=None),
+            rates=Rates(input=1, output=2, cached_input=0, cache_write=None, cache_write_hour=9),
             long_prompt=LongPrompt(
                 threshold=200_000,
                 inclusive=True,
-                rates=Rates(input=5, output=6, cached_input=None, cache_write=8),
+                rates=Rates(input=5, output=6, cached_input=None, cache_write=8, cache_write_hour=10),
             ),
         ),
     )
+
+
+@pytest.mark.django_db
+def test_classes_of_service_stand_beside_the_standard_price() -> None:
+    model = LanguageModelFactory.create(priced=True)
+    PriceFactory.create(model=model, service_tier="flex", input_rate=7)
+    later = PriceFactory.create(model=model, service_tier="batch", input_rate=5, valid_from=timezone.now())
+    first, second = load_snapshot().catalogue.by_identifier[model.identifier].prices
+    assert [tier for tier, _ in first.tiers] == [ServiceTier.FLEX]
+    assert second.valid_from == later.valid_from
+    assert (second.of(ServiceTier.FLEX).rates.input, second.of(ServiceTier.BATCH).rates.input) == (7, 5)
+    assert second.of(ServiceTier.PRIORITY).rates.input == 2_500_000_000
 
 
 @pytest.mark.django_db

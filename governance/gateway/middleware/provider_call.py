@@ -1,7 +1,8 @@
 """One attempt at one route: endpoint, adapter, network. The cost is computed here, once, and travels on the attempt.
 
-The price is that of the model that serves, in force when the call began, unless the provider says itself what it
-charged: an aggregator serves one model id from many hosts, each at its own price.
+The price is that of the model that serves, in force when the call began, for the class of service that the provider
+says it served; unless it says itself what it charged: an aggregator serves one model id from many hosts, each at its
+own price.
 
 A route can be asked again, or replaced, until the caller has seen something, and never afterwards: a stream's frames
 are held back until the first generated token, or its end. What goes wrong before is the attempt's failure, as it would
@@ -22,7 +23,7 @@ from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopRe
 from routing.core.catalogue import ModelSpec
 from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusable, internal_failure
 from routing.core.pricing import cost, price_at
-from routing.core.vocabulary import Enforcement
+from routing.core.vocabulary import Enforcement, ServiceTier
 from routing.providers.base import Endpoint
 from routing.providers.registry import api_for
 
@@ -212,7 +213,10 @@ def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) ->
                 logger.warning("a usage was reported that cannot be true; it is left out")
                 continue
             attempt.usage = event.usage
+            attempt.service_tier = event.service_tier or attempt.service_tier
             price = price_at(attempt.step.model.prices, context.started_at)
+            if price is not None:
+                price = price.of(ServiceTier.named(attempt.service_tier))
             attempt.cost = event.cost or (None if price is None else cost(event.usage, price))
         elif isinstance(event, Started) and event.model:
             attempt.response_model = event.model

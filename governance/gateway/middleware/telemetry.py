@@ -147,6 +147,8 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         cost_nanos=None if cost is None else cost.nanos,
         cost_currency="" if cost is None else cost.currency,
         response_model="" if served is None else served.response_model,
+        requested_tier=context.request.service_tier,
+        served_tier="" if served is None else served.service_tier,
         attempts=tuple(walked),
     )
 

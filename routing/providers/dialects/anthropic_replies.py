@@ -144,18 +144,21 @@ def read_usage(block: object, *, is_final: bool = True) -> UsageReported | None:
     prompt, output = counts.required(block.get("input_tokens")), counts.required(block.get("output_tokens"))
     read = counts.optional(block.get("cache_read_input_tokens"))
     write = counts.optional(block.get("cache_creation_input_tokens"))
+    hour = counts.optional(object_of(block.get("cache_creation")).get("ephemeral_1h_input_tokens"))
     reasoning = counts.optional(object_of(block.get("output_tokens_details")).get("thinking_tokens"))
-    if reasoning > output:
-        counts.are_whole, reasoning = False, output
+    if reasoning > output or hour > write:
+        counts.are_whole, reasoning, hour = False, min(reasoning, output), min(hour, write)
     usage = Usage(
         input=prompt,
         output=output,
         cache_read=read,
         cache_write=write,
+        cache_write_hour=hour,
         reasoning=reasoning,
         coverage=Coverage.EXACT if counts.are_whole and is_final else Coverage.PARTIAL,
     )
-    return UsageReported(usage, service_tier=text_of(block.get("service_tier")))
+    is_fast = block.get("speed") == "fast"  # sold at a price of its own, as a tier is
+    return UsageReported(usage, service_tier="fast" if is_fast else text_of(block.get("service_tier")))
 
 
 class _Blocks:

@@ -65,6 +65,26 @@ def test_prices_are_sent_as_a_whole(operator: Program) -> None:
     assert rows[0].valid_from == LONG_AGO
 
 
+def test_each_class_of_service_is_priced_by_itself(operator: Program) -> None:
+    LanguageModelFactory.create(identifier="wise")
+    standard = {"valid_from": "2026-01-01T00:00:00Z", "input_rate": "2", "output_rate": "8"}
+    flex = {**standard, "service_tier": "flex", "input_rate": "1", "output_rate": "4", "cache_write_hour_rate": "2"}
+    answer = operator.patch("models/wise", {"prices": [standard, flex]})
+    assert answer.status_code == 200
+    told = operator.get("models/wise").json()["prices"]
+    assert [(each["service_tier"], each["cache_write_hour_rate"]) for each in told] == [
+        ("flex", "2"), ("standard", None),
+    ]  # fmt: skip
+    kept = {price.service_tier: price.pk for price in Price.objects.all()}
+    assert operator.patch("models/wise", {"prices": [{**flex, "output_rate": "5"}]}).status_code == 200
+    (left,) = Price.objects.all()
+    assert (left.pk, left.output_rate) == (kept["flex"], 5_000_000_000)
+    twice = operator.patch("models/wise", {"prices": [flex, flex]})
+    assert list(complaints(twice)) == ["prices[0].valid_from", "prices[1].valid_from"]
+    wrong = operator.patch("models/wise", {"prices": [{**flex, "service_tier": "gold"}]})
+    assert list(complaints(wrong)) == ["prices[0].service_tier"]
+
+
 def test_a_price_that_is_wrong_is_named_by_its_place(operator: Program) -> None:
     LanguageModelFactory.create(identifier="wise")
     good = {"valid_from": "2026-01-01T00:00:00Z", "input_rate": "1", "output_rate": "1"}

@@ -106,9 +106,10 @@ def change_provider() -> str:
 def change_model() -> str:
     model = LanguageModel(identifier="wise", model_id="gpt-x-pro", provider=ProviderFactory.create(identifier="lab"))
     price = Price(model=model, valid_from=SPRING, input_rate=5, output_rate=7)
-    save_record(model, author=SOMEBODY, parts=[price])
+    flex = Price(model=model, valid_from=SPRING, service_tier="flex", input_rate=3, output_rate=4)
+    save_record(model, author=SOMEBODY, parts=[price, flex])
     model.model_id, model.capabilities, model.provider = "gpt-x-max", ["chat"], ProviderFactory.create()
-    save_record(model, author=SOMEBODY, parts_removed=[price])
+    save_record(model, author=SOMEBODY, parts_removed=[price, flex])
     return "wise"
 
 

@@ -24,7 +24,17 @@ from tests.authors import SOMEBODY
 from tests.factories import ConfigurationFactory, LanguageModelFactory, PriceFactory, ProviderFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import question
-from tests.governance.gateway.upstream import DONE, ROLE, STOP, answers, chunk_of, completion, fails, streams
+from tests.governance.gateway.upstream import (
+    DONE,
+    ROLE,
+    STOP,
+    answers,
+    chunk_of,
+    completion,
+    fails,
+    streams,
+    usage_chunk,
+)
 from tests.servers.fake_provider import Pause, Reset, Script, Stall, events, whole
 
 
@@ -109,6 +119,24 @@ def test_usage_that_is_not_reported_is_not_zero(world: World, stream: bool) -> N
     assert (call.actual_cost_nanos, call.cost_currency) == (None, "")
     day = UsageDay.objects.get()
     assert (day.requests, day.failures, day.unpriced_requests, day.cost_nanos) == (1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_class_that_was_served_is_charged_and_both_are_stored(world: World, stream: bool) -> None:
+    PriceFactory(model=world.models[0], service_tier="priority", input_rate=5_000_000_000, output_rate=20_000_000_000)
+    world.gateway.refresh()
+    for served in ("default", "priority"):
+        if stream:
+            last = orjson.loads(usage_chunk()) | {"service_tier": served}
+            world.script(events(ROLE, chunk_of({"content": "Hi"}), STOP, orjson.dumps(last), DONE))
+        else:
+            world.script(answers(service_tier=served))
+        assert world.gateway.chat(stream=stream, service_tier="priority").status == 200
+    downgraded, priority = world.calls()
+    assert (downgraded.requested_tier, downgraded.served_tier) == ("priority", "default")
+    assert (priority.requested_tier, priority.served_tier) == ("priority", "priority")
+    assert downgraded.actual_cost_nanos == 2_500_000 + 50_000 + 3_400_000
+    assert priority.actual_cost_nanos == 1_200 * 5_000 + 340 * 20_000  # no rate for what is cached: no discount
 
 
 @pytest.mark.parametrize(("priced", "cost"), [(True, 0), (False, None)])

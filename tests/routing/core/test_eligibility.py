@@ -8,7 +8,7 @@ from routing.core.eligibility import BINDING, Rejection
 from routing.core.money import Money
 from routing.core.policy import RoutingPolicy
 from routing.core.requirements import Limits, Requirements
-from routing.core.vocabulary import DataBoundary, Enforcement, Operation, Reach, RejectionReason, Selection
+from routing.core.vocabulary import DataBoundary, Enforcement, Operation, Reach, RejectionReason, Selection, ServiceTier
 from tests.routing.core.samples import CHAT, PROD_EAST, candidate, criteria, decided, fixed, listed, model, price
 
 PRICED = model("fast", prices=[price("2.50", "10")])
@@ -153,6 +153,22 @@ def test_the_caller_s_ceiling_is_compared_with_the_upper_bound() -> None:
     requirements = replace(CHAT, prompt_tokens=1_000, max_output=500)  # 2.5 + 5 thousandths
     assert reason(PRICED, requirements=requirements, limits=ceiling(7_500_000)) is None
     assert reason(PRICED, requirements=requirements, limits=ceiling(7_499_999)) == "aboveRequestCeiling"
+
+
+def test_a_dearer_class_that_is_asked_for_is_bounded_too() -> None:
+    (standard,) = PRICED.prices
+    asking = replace(CHAT, prompt_tokens=1_000, max_output=500)
+    priority = ServiceTier.PRIORITY
+    dear = replace(PRICED, prices=(replace(standard, tiers=((priority, price("5", "20")),)),))
+    cheap = replace(PRICED, prices=(replace(standard, tiers=((priority, price("1", "1")),)),))
+    for subject, tier, nanos in (
+        (dear, ServiceTier.STANDARD, 7_500_000),
+        (dear, priority, 15_000_000),
+        (cheap, priority, 7_500_000),  # the standard class may be served in its place
+    ):
+        requirements = replace(asking, service_tier=tier)
+        assert reason(subject, requirements=requirements, limits=ceiling(nanos)) is None
+        assert reason(subject, requirements=requirements, limits=ceiling(nanos - 1)) == "aboveRequestCeiling"
 
 
 def test_whose_output_limit_bounds_a_call() -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from routing.core.calls import Usage
 from routing.core.money import Money
-from routing.core.pricing import LongPrompt, Price, Rates, cost, list_price_value, price_at, upper_bound
+from routing.core.pricing import LongPrompt, Price, Rates, cost, list_price_value, price_at, timeline, upper_bound
+from routing.core.vocabulary import ServiceTier
 from tests.routing.core.samples import price
 
 SPRING = datetime(2026, 3, 1, tzinfo=UTC)
@@ -92,6 +93,59 @@ def test_a_long_prompt_changes_the_rates_of_the_whole_request() -> None:
     # the cached part counts towards the threshold, and has no rate of its own in the long tier
     usage = Usage(input=101, cache_read=100, output=10)
     assert cost(usage, tiered) == Money((201 * 5_000_000_000 + 10 * 15_000_000_000) // 1_000_000, "USD")
+
+
+def test_what_is_kept_for_an_hour_has_its_own_rate_or_that_of_what_is_written() -> None:
+    usage = Usage(input=3, output=550, cache_write=12_304, cache_write_hour=304)
+    dear = replace(CACHED, rates=replace(CACHED.rates, cache_write_hour=5_000_000_000))
+    plain = 3 * 2_500 + 550 * 10_000
+    assert cost(usage, dear).nanos == plain + 12_000 * 3_125 + 304 * 5_000
+    assert cost(usage, CACHED).nanos == plain + 12_304 * 3_125
+    assert cost(usage, PLAIN).nanos == plain + 12_304 * 2_500
+    assert upper_bound(price=dear, prompt_tokens=1_000, max_output=0).nanos == 1_000 * 5_000
+
+
+def test_a_class_of_service_has_its_own_price_or_the_standard_one() -> None:
+    flex = price("1.25", "5")
+    both = replace(PLAIN, tiers=((ServiceTier.FLEX, flex),))
+    assert both.of(ServiceTier.FLEX) is flex
+    assert both.of(ServiceTier.STANDARD) is both.of(ServiceTier.PRIORITY) is both
+
+
+@pytest.mark.parametrize(
+    ("word", "tier"),
+    [
+        ("", ServiceTier.STANDARD),
+        ("default", ServiceTier.STANDARD),
+        ("standard", ServiceTier.STANDARD),
+        ("scale", ServiceTier.STANDARD),
+        ("on_demand", ServiceTier.STANDARD),
+        ("priority", ServiceTier.PRIORITY),
+        ("PRIORITY ", ServiceTier.PRIORITY),
+        ("performance", ServiceTier.PRIORITY),
+        ("flex", ServiceTier.FLEX),
+        ("batch", ServiceTier.BATCH),
+        ("fast", ServiceTier.FAST),
+        ("ultrafast", ServiceTier.FAST),
+    ],
+)
+def test_what_vendors_call_their_classes(word: str, tier: ServiceTier) -> None:
+    assert ServiceTier.named(word) is tier
+
+
+def test_each_class_is_dated_by_itself() -> None:
+    first, second = price("1", "2", valid_from=SPRING), price("3", "4", valid_from=SUMMER)
+    autumn = datetime(2026, 9, 1, tzinfo=UTC)
+    flex = [price("0.5", "1", valid_from=SPRING - timedelta(days=9)), price("2", "3", valid_from=autumn)]
+    joined = timeline([first, second], {ServiceTier.FLEX: flex})
+    assert [each.valid_from for each in joined] == [SPRING, SUMMER, autumn]
+    assert [each.rates for each in joined] == [first.rates, second.rates, second.rates]
+    assert [each.of(ServiceTier.FLEX) for each in joined] == [flex[0], flex[0], flex[1]]
+
+
+def test_classes_alone_are_no_price() -> None:
+    assert timeline([], {ServiceTier.FLEX: [price("1", "2")]}) == ()
+    assert timeline([PLAIN], {}) == (PLAIN,)
 
 
 def test_an_upper_bound_takes_the_dearest_class_and_rounds_up() -> None:

@@ -1,15 +1,20 @@
 """What answers cost, from the vendor's own figures: each a case that some system of this kind got wrong."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 
-from routing.core.calls import Coverage, Usage
+from routing.core.calls import Coverage, Usage, UsageReported
 from routing.core.money import Money
 from routing.core.pricing import LongPrompt, Price, Rates, cost
+from routing.core.vocabulary import ServiceTier
+from routing.providers.base import Endpoint
 from routing.providers.dialects import anthropic_replies, openai_chat_replies
 
+ENDPOINT = Endpoint(provider="prod-east", adapter_type="openai", base_url="https://api.example.com/v1")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -67,6 +72,51 @@ def test_each_vendors_threshold_is_a_part_of_the_price(prompt: int, inclusive: b
 def test_reasoning_is_not_added_to_the_output_it_is_a_part_of() -> None:
     usage = messages_usage(input_tokens=51, output_tokens=136, output_tokens_details={"thinking_tokens": 31})
     assert usage.prompt + usage.output == 187
+
+
+@pytest.mark.parametrize(
+    ("served", "nanos"),
+    [("default", 2_550), ("priority", 4_250), ("flex", 1_275), (None, 2_550), ("something-new", 2_550)],
+)
+def test_the_class_that_was_served_is_charged_whatever_was_asked_for(served: str | None, nanos: int) -> None:
+    document = {
+        "id": "c-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+        "service_tier": served,
+    }
+    reply = openai_chat_replies.read_reply(orjson.dumps(document), endpoint=ENDPOINT)
+    (reported,) = [event for event in reply.events if isinstance(event, UsageReported)]
+    tiers = ((ServiceTier.PRIORITY, price("0.25 1")), (ServiceTier.FLEX, price("0.075 0.3")))
+    mini = replace(price("0.15 0.6"), tiers=tiers)
+    assert cost(reported.usage, mini.of(ServiceTier.named(reported.service_tier))) == Money(nanos, "USD")
+
+
+def test_what_is_kept_for_an_hour_is_told_apart() -> None:
+    usage = messages_usage(
+        input_tokens=10,
+        cache_creation_input_tokens=3000,
+        cache_creation={"ephemeral_5m_input_tokens": 1000, "ephemeral_1h_input_tokens": 2000},
+        output_tokens=0,
+    )
+    assert (usage.cache_write, usage.cache_write_hour, usage.prompt) == (3000, 2000, 3010)
+    assert cost(usage, price("3 15 0.3 3.75 6")).nanos == 10 * 3_000 + 1000 * 3_750 + 2000 * 6_000
+
+
+@pytest.mark.parametrize(
+    ("block", "tier"),
+    [
+        ({"service_tier": "standard"}, ServiceTier.STANDARD),
+        ({"service_tier": "batch"}, ServiceTier.BATCH),
+        ({"service_tier": "priority"}, ServiceTier.PRIORITY),
+        ({"service_tier": "standard", "speed": "fast"}, ServiceTier.FAST),
+        ({"service_tier": "standard", "speed": "standard"}, ServiceTier.STANDARD),
+    ],
+)
+def test_anthropics_speed_is_sold_as_a_class(block: Any, tier: ServiceTier) -> None:
+    reported = anthropic_replies.read_usage({"input_tokens": 1, "output_tokens": 1, **block})
+    assert reported is not None
+    assert ServiceTier.named(reported.service_tier) is tier
 
 
 @pytest.mark.parametrize(
