@@ -21,6 +21,7 @@ from governance.changes.records import save_record
 from governance.spelling import spell_rate
 from routing.core.price_moves import RateMove, moves_between
 from routing.core.pricing import Price, Rates, price_at
+from routing.core.vocabulary import ServiceTier
 from routing.models import CatalogueVersion, LanguageModel
 from routing.models import Price as PriceRow
 from routing.price_catalogue import Listing, PriceCatalogue, is_from_catalogue
@@ -144,9 +145,7 @@ def count_standings(comparisons: Iterable[Comparison]) -> dict[PriceStanding, in
 
 
 def _compare(row: LanguageModel, catalogue: PriceCatalogue, now: datetime) -> Comparison:
-    standard = (
-        price for price in row.prices.all() if price.service_tier == ServiceTier.STANDARD
-    )  # lists know no other
+    standard = [price for price in row.prices.all() if price.service_tier == ServiceTier.STANDARD]
     stored = sorted(standard, key=lambda price: price.valid_from)
     current = price_at([price_of(price) for price in stored], now)
     provenance = "" if current is None else _provenance(stored, current)

@@ -168,6 +168,7 @@ def _configuration(row: Configuration, listed: list[str], fallbacks: list[str]) 
         policy_mode=PolicyMode.read(row.policy_mode) if row.policy_mode else None,
         fallbacks=tuple(fallbacks),
         plan_limit=row.plan_limit,
+        repairs_output=row.repairs_output,
         is_active=row.is_active,
     )
 

@@ -224,6 +224,7 @@ def _make_configurations() -> None:
             max_input_rate=criteria.max_cost_input,
             prefer_lowest_cost=criteria.prefer_lowest_cost,
             plan_limit=spec.plan_limit,
+            repairs_output=spec.repairs_output,
             source=cast.SOURCE,
         )
         listed = models if spec.selection.value == "listed" else []

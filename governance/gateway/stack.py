@@ -3,12 +3,13 @@
 from functools import partial
 
 from governance.gateway.context import Answer, CallContext, Layer, Proceed
-from governance.gateway.middleware import decide, fall_through, provider_call, telemetry
+from governance.gateway.middleware import decide, fall_through, provider_call, schema, telemetry
 
 STACK: tuple[Layer, ...] = (
     telemetry.handle,
     decide.handle,
     fall_through.handle,
+    schema.handle,
     provider_call.handle,
 )
 

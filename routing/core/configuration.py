@@ -34,6 +34,7 @@ class ConfigurationSpec:
         policy_mode: the configuration's own mode; ``None`` for the installation's.
         fallbacks: identifiers of the configurations to turn to, in order, one hop deep.
         plan_limit: how many of its own candidates a call may walk through.
+        repairs_output: whether a model may answer once more if its answer does not fit the schema asked for.
     """
 
     identifier: str
@@ -44,6 +45,7 @@ class ConfigurationSpec:
     policy_mode: PolicyMode | None = None
     fallbacks: tuple[str, ...] = ()
     plan_limit: int = 3
+    repairs_output: bool = False
     is_active: bool = True
 
 

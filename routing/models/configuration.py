@@ -65,6 +65,13 @@ class Configuration(NamedRecord):
         validators=[MinValueValidator(1), MaxValueValidator(20)],
         help_text="How many of its own candidates one call may walk through.",
     )
+    repairs_output = models.BooleanField(
+        "repairs structured output",
+        default=False,
+        db_default=False,
+        help_text="Where a whole answer does not fit the JSON schema that was asked for: tell the model what is wrong "
+        "and let it answer once more, at the cost of another request, before the next route is asked.",
+    )
 
     class Meta:
         ordering: ClassVar = ["identifier"]

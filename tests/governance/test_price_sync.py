@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from governance.audit.actions import Author, Channel
 from governance.changes.records import save_record
@@ -55,6 +56,14 @@ def test_a_model_without_a_price_is_given_the_listed_one(model: LanguageModel) -
     event = AuditEvent.objects.get()
     assert (event.record, event.author, event.reason) == ("wise", "olga", "From the price lists (vendor/wise-2-latest)")
     assert only(catalogue).standing is PriceStanding.SAME
+
+
+def test_other_classes_of_service_are_none_of_the_lists(model: LanguageModel) -> None:
+    priced(model, 2, 8)
+    PriceFactory.create(model=model, service_tier="flex", valid_from=timezone.now(), provenance=LISTS, input_rate=1)
+    assert only(lists(2, 8)).standing is PriceStanding.SAME
+    model.prices.filter(service_tier="standard").delete()
+    assert only(lists(2, 8)).standing is PriceStanding.FIRST
 
 
 def test_a_price_from_the_lists_moves_with_them_and_the_old_one_stays(model: LanguageModel) -> None:

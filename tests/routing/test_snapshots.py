@@ -188,6 +188,7 @@ def test_criteria_as_values() -> None:
         prefer_lowest_cost=True,
         policy_mode=PolicyMode.ECONOMY.value,
         plan_limit=2,
+        repairs_output=True,
     )
     spec = load_snapshot().configurations["support-chat"]
     assert (spec.selection, spec.models, spec.is_active) == (Selection.CRITERIA, (), True)
@@ -196,7 +197,7 @@ def test_criteria_as_values() -> None:
     assert spec.criteria.min_context_length == 32_000
     assert spec.criteria.max_cost_input == 3_000_000_000
     assert spec.criteria.prefer_lowest_cost is True
-    assert (spec.policy_mode, spec.plan_limit) == (PolicyMode.ECONOMY, 2)
+    assert (spec.policy_mode, spec.plan_limit, spec.repairs_output) == (PolicyMode.ECONOMY, 2, True)
 
 
 @pytest.mark.django_db

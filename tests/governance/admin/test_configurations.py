@@ -40,6 +40,7 @@ def test_criteria_are_proper_fields(operator: Client) -> None:
         max_input_rate="2.50",
         prefer_lowest_cost="on",
         plan_limit="2",
+        repairs_output="on",
     )
     assert answer.status_code == 302
     spec = load_snapshot().configurations["support-chat"]
@@ -49,7 +50,7 @@ def test_criteria_are_proper_fields(operator: Client) -> None:
     assert spec.criteria.max_cost_input == 2_500_000_000
     assert spec.criteria.prefer_lowest_cost is True
     assert spec.policy_mode == "economy"
-    assert spec.plan_limit == 2
+    assert (spec.plan_limit, spec.repairs_output) == (2, True)
     assert "(Chat, Reads images), economy" in text_of(operator.get(LIST))
 
 

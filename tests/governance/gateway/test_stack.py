@@ -8,8 +8,8 @@ import pytest
 from governance.gateway import middleware, stack
 
 ORDER = (
-    "telemetry", "replay", "admission", "content", "decide", "cache", "fall_through", "circuit", "retry", "budget",
-    "provider_call",
+    "telemetry", "replay", "admission", "content", "decide", "cache", "fall_through", "circuit", "schema", "retry",
+    "budget", "provider_call",
 )  # fmt: skip
 FOLDER = Path(middleware.__file__).parent
 FILES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "__init__")
