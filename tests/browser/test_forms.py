@@ -1,4 +1,4 @@
-"""Forms in a real browser: what a configuration's form shows of its three selections."""
+"""Forms in a real browser: what is shown of several ways to fill one in, and whether what is wrong is for everybody."""
 
 import pytest
 from playwright.sync_api import Page
@@ -6,6 +6,7 @@ from playwright.sync_api import Page
 from routing.core.vocabulary import Selection
 from routing.models import SELECTIONS, Configuration
 from tests.browser.conftest import Office
+from tests.browser.test_pages import COLOURS, prepare, violations
 
 pytestmark = pytest.mark.browser
 
@@ -66,3 +67,69 @@ def test_what_is_not_shown_is_kept(office: Office) -> None:
     with office.web.records():
         listed = Configuration.objects.get(identifier="support-chat").listed_models.all()
         assert [place.model.identifier for place in listed] == ["fast", "wise"]
+
+
+def test_a_key_is_asked_for_a_list_where_not_everything_is_allowed(office: Office) -> None:
+    office.visitor.go("/admin/governance/accesskey/add/")
+    page = office.visitor.page
+    for every, allowed in (
+        ("#id_every_configuration", "#id_allowed_configurations_0"),
+        ("#id_every_model", "#id_allowed_models_0"),
+    ):
+        assert not page.is_visible(allowed)
+        page.uncheck(every)
+        assert page.is_visible(allowed)
+        page.check(allowed)
+        page.check(every)
+        assert page.is_visible(allowed), "both cannot be: what is ticked stays to be seen"
+
+
+def judge(page: Page) -> list[str]:
+    """What axe objects to in light and in dark."""
+    prepare(page)
+    seen = violations(page)
+    page.evaluate("document.documentElement.classList.add('dark')")
+    page.wait_for_timeout(200)
+    seen += [f"dark: {each}" for each in violations(page, only=COLOURS)]
+    page.evaluate("document.documentElement.classList.remove('dark')")
+    return seen
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "routing/provider/add/",
+        "routing/languagemodel/add/",
+        "routing/configuration/add/",
+        "routing/evaluationresult/add/",
+        "governance/application/add/",
+        "governance/accesskey/add/",
+    ],
+)
+def test_what_is_wrong_is_for_everybody(path: str, office: Office) -> None:
+    office.visitor.go(f"/admin/{path}")
+    page = office.visitor.page
+    page.set_viewport_size({"width": 1280, "height": 3000})
+    page.click("[name=_save]")
+    page.wait_for_selector(".errorlist")
+    assert judge(page) == []
+
+
+def test_what_is_opened_is_for_everybody(office: Office) -> None:
+    page = office.visitor.page
+    page.set_viewport_size({"width": 1280, "height": 900})
+    office.visitor.go("/admin/routing/languagemodel/")
+    page.click("[x-on\\:click='filterOpen = true']")
+    page.wait_for_selector("#changelist-filter a >> visible=true")
+    assert judge(page) == []
+    page.keyboard.press("Escape")
+    page.click("[aria-label='Account of oscar']")
+    page.wait_for_selector("#logout-form >> visible=true")
+    assert judge(page) == []
+    office.visitor.go("/admin/governance/accesskey/")
+    page.check("input.action-select")
+    page.select_option("select[name=action]", "revoke")
+    assert judge(page) == []
+    page.click("#changelist-actions button")
+    page.wait_for_selector("text=Revoke keys for good?")
+    assert judge(page) == []
