@@ -189,7 +189,7 @@ def problem_of(error: Exception) -> ApiProblem:
         case RequestProblem():
             return _of_call(error)
         case SubmissionNotFound():
-            return ApiProblem(ProblemType.NOT_FOUND, f"{error}".capitalize() + ".")
+            return ApiProblem(ProblemType.NOT_FOUND, f"{str(error)[:1].upper()}{str(error)[1:]}.")
         case Http404():
             return ApiProblem(ProblemType.NOT_FOUND, str(error) or "There is nothing at this address.")
         case PermissionDenied():

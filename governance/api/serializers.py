@@ -169,6 +169,7 @@ class RateField(serializers.Field[int, str, str, Any]):
     default_error_messages = {  # noqa: RUF012 (the framework merges it up the classes)
         "invalid": "Write a price per million tokens as a text with a decimal point, such as “2.50”: at most nine "
         "decimals, no sign.",
+        "large": "This is more than can be stored.",
     }
 
     def to_internal_value(self, data: Any) -> int:
@@ -178,7 +179,7 @@ class RateField(serializers.Field[int, str, str, Any]):
         try:
             return parse_nanos(data)
         except MoneyError:
-            self.fail("invalid")
+            self.fail("large")
 
     def to_representation(self, value: int) -> str:
         """The decimal without trailing zeros."""

@@ -108,6 +108,7 @@ UNFOLD: dict[str, Any] = {
                     _page("Settings", "tune", "governance.settingvalue"),
                     _page("Users", "person", "auth.user"),
                     _page("Groups", "group", "auth.group"),
+                    {"title": "REST interface", "icon": "api", "link": reverse_lazy("api-docs")},
                 ],
             },
         ],
