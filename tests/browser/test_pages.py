@@ -135,6 +135,16 @@ def pages() -> Iterator[str]:
         yield reverse(f"admin:{name}", args=[record._default_manager.order_by("pk")[0].pk])
 
 
+SETTLED = """async () => {
+  const nextFrame = () => new Promise(requestAnimationFrame);
+  await nextFrame();
+  await nextFrame();
+  const isFinite = each => each.effect && each.effect.getComputedTiming().endTime !== Infinity;
+  document.getAnimations().filter(isFinite).forEach(each => each.finish());
+}"""
+"""Brings every transition to its end: a colour on its way to another is judged as if it stayed."""
+
+
 def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
     """What axe, which `prepare` has put into the page, objects to."""
     options: dict[str, Any] = {
@@ -142,6 +152,7 @@ def violations(page: Page, *, only: str = "", without: str = "") -> list[str]:
         "rules": {without: {"enabled": False}} if without else {},
         "resultTypes": ["violations", "incomplete"],
     }
+    page.evaluate(SETTLED)
     found = page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{each['id']} ({len(each['nodes'])}): {each['nodes'][0]['target']} {each['nodes'][0]['html'][:160]}"
