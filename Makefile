@@ -2,7 +2,7 @@
 # lock file has not changed since, that takes no time.
 #
 #   make demo                     a running installation with a simulated provider   (PORT=8000, RESET=1 to start over)
-#   make test [ARGS="-k name"]    the tests, on PostgreSQL and on SQLite
+#   make test [ARGS="-k name"]    the tests, on PostgreSQL and on SQLite             (WORKERS=0: in one process)
 #   make lint                     everything else that must be right before a commit
 #   make format                   what `make lint` would ask for, where a tool can do it
 #   make lock [LOCK_ARGS=--upgrade]
@@ -20,7 +20,13 @@ PY := $(VENV)/bin/python
 CODE := $(wildcard manage.py governance routing telemetry budgets tests bench docs/check.py)
 
 ARGS ?=
+# One more process than there are cores, because many tests wait for servers. WORKERS=0 runs all in one process.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 LOCK_ARGS ?=
+# One more process than there are cores, because many tests wait for servers. WORKERS=0 runs all in one process.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 PORT ?=
 RESET ?=
 export PORT RESET
@@ -36,11 +42,11 @@ demo: $(VENV)/.runtime
 test: test-postgres test-sqlite
 
 test-postgres: $(VENV)/.development
-	SIGNALBOX_TEST_DB=postgres $(PY) -m pytest $(ARGS)
+	SIGNALBOX_TEST_DB=postgres $(PY) $(PYTEST) $(ARGS)
 
 # The tests that touch a database, once more. ARGS may have selected none of them: pytest says so by exit code 5.
 test-sqlite: $(VENV)/.development
-	SIGNALBOX_TEST_DB=sqlite $(PY) -m pytest -m database $(ARGS) || [ $$? -eq 5 ]
+	SIGNALBOX_TEST_DB=sqlite $(PY) $(PYTEST) -m database $(ARGS) || [ $$? -eq 5 ]
 
 lint: $(VENV)/.development
 	$(PY) -m ruff check .

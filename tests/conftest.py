@@ -4,6 +4,7 @@
 the tests for which that makes a difference. Servers start when the first test asks for them.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -18,13 +19,35 @@ from tests.servers.valkey import ValkeyServer, running_valkey
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a database, before `-m` looks at the marks."""
+LONG = (
+    "tests/browser/",
+    "tests/project/test_processes_together.py",
+    "tests/project/",
+    "tests/governance/tab/test_same_numbers.py",
+    "tests/governance/api/test_description_holds.py",
+    "tests/governance/tasks/",
+    "tests/demo/",
+    "tests/another_project/",
+    "tests/clients/",
+)
+"""What takes long or waits for processes, the longest first: begun last, it would end when all else has long ended."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what needs a database, before `-m` looks at the marks; when all others have had their say, begin with what
+    takes long."""
+    named: Counter[str] = Counter()
     for item in items:
         fixtures = frozenset(getattr(item, "fixturenames", ()))
         if item.get_closest_marker("django_db") or fixtures & DATABASE_FIXTURES:
             item.add_marker(pytest.mark.database)
+        # Processes tell one another what to run by these names, and schemathesis gives one to many tests.
+        named[item.nodeid] += 1
+        if named[item.nodeid] > 1:
+            item._nodeid = f"{item.nodeid}[{named[item.nodeid]}]"
+    yield
+    items.sort(key=lambda item: next((at for at, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG)))
 
 
 def pytest_report_header() -> str:

@@ -40,7 +40,9 @@ def test_a_model_is_made_with_prices_that_are_exact(operator: Program) -> None:
     assert told["prices"][0]["cached_input_rate"] is None
 
 
-@pytest.mark.parametrize("rate", ["-1", "1,5", "1e3", "0.0000000001", 2.5, 3, "NaN", "", " 1", "99999999999", "9999999999"])
+@pytest.mark.parametrize(
+    "rate", ["-1", "1,5", "1e3", "0.0000000001", 2.5, 3, "NaN", "", " 1", "99999999999", "9999999999"]
+)
 def test_a_rate_that_is_no_exact_decimal_text_is_refused_by_its_place(operator: Program, rate: object) -> None:
     ProviderFactory.create()
     good = {"valid_from": "2026-01-01T00:00:00Z", "input_rate": "1", "output_rate": "1"}
