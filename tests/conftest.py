@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         # Processes tell one another what to run by these names, and schemathesis gives one to many tests.
         named[item.nodeid] += 1
         if named[item.nodeid] > 1:
-            item._nodeid = f"{item.nodeid}[{named[item.nodeid]}]"
+            # pytest has no other way to say it
+            item._nodeid = f"{item.nodeid}[{named[item.nodeid]}]"  # type: ignore[attr-defined]
     yield
     items.sort(key=lambda item: next((at for at, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG)))
 
