@@ -27,6 +27,7 @@ class Mark(StrEnum):
     MODEL = "model"
 
 
+_MARKS = frozenset(mark.value for mark in Mark)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _trace: ContextVar[dict[str, str] | None] = ContextVar("trace", default=None)
 
@@ -39,7 +40,7 @@ def marks() -> Mapping[str, str]:
 @contextmanager
 def traced(**first: str) -> Iterator[None]:
     """A trace of its own for the block, which knows nothing of the one around it."""
-    token = _trace.set({Mark(name).value: value for name, value in first.items()})
+    token = _trace.set(_checked(first))
     try:
         yield
     finally:
@@ -53,4 +54,10 @@ def note(**found: str) -> None:
     """
     trace = _trace.get()
     if trace is not None:
-        trace.update({Mark(name).value: value for name, value in found.items()})
+        trace.update(_checked(found))
+
+
+def _checked(found: dict[str, str]) -> dict[str, str]:
+    if not found.keys() <= _MARKS:
+        raise ValueError(f"a trace holds {', '.join(Mark)}, and not {', '.join(found.keys() - _MARKS)}")
+    return found

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
@@ -50,7 +51,8 @@ class GatewayHandler:
     """The ASGI application for everything below /v1/."""
 
     def __init__(self) -> None:
-        self._resolver = get_resolver("governance.gateway.urls")
+        resolver = get_resolver("governance.gateway.urls")
+        self._resolve = lru_cache(maxsize=1024)(resolver.resolve)  # nearly every call is to one of a few paths
 
     async def __call__(self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         line = _AccessLine(scope["method"])
@@ -87,7 +89,7 @@ class GatewayHandler:
 
     async def _respond(self, request: GatewayRequest, line: _AccessLine) -> HttpResponseBase:
         try:
-            match = self._resolver.resolve(request.path_info)
+            match = self._resolve(request.path_info)
         except Resolver404:
             problem = Problem(404, "invalid_request", f"there is no {request.path_info}", "not_found")
             return problem_response(problem, writer=writer_of(request))

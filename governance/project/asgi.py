@@ -4,6 +4,7 @@ Calls below /v1/ go to the gateway's own handler. Static files never reach Djang
 Django does not speak, is answered here: the gateway is opened and closed with the process.
 """
 
+import gc
 import logging
 import os
 from typing import cast
@@ -29,6 +30,8 @@ static_files = static_application()
 close_connections_with_the_page()
 
 logger = logging.getLogger(__name__)
+
+_OBJECTS_BETWEEN_LOOKS = 10_000  # Python's own 700 are made within a call or two
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,8 +65,20 @@ async def answer_lifespan(receive: Receive, send: Send) -> None:
                 logger.exception("the gateway cannot be opened")
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return
+            _keep_what_is_there()
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
             await close_service()
             await send({"type": "lifespan.shutdown.complete"})
             return
+
+
+def _keep_what_is_there() -> None:
+    """Tell the collector of garbage that what was loaded so far stays, and to look less often at what comes.
+
+    It would look through half a million objects of a started process again and again, none of which ever goes. That
+    was a sixth of the processor time of a call.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_LOOKS, 10, 10)

@@ -21,7 +21,6 @@ from types import MappingProxyType
 from typing import Any
 
 import aiohttp
-import httpx
 import orjson
 
 from routing.core.failures import CallFailed, Failure, FailureKind
@@ -240,11 +239,10 @@ def classify_error_object(error: object, *, endpoint: Endpoint) -> Failure:
 def connection_failure(error: BaseException, *, endpoint: Endpoint, phase: Phase) -> Failure:
     """The failure that an exception of the HTTP client is.
 
-    The client's transport maps nearly every exception to "connect time-out", therefore the original one, which is
-    its cause, is judged. A destination that the outbound policy blocks is ``not_found``: as far as this
-    installation is concerned there is no such place, asking again will not help, other routes may serve, and the
-    route rests for the settled time; none of the gentler kinds stops the retries, and ``forbidden`` would end the
-    call for what is the operator's fault.
+    The client wraps what happened in exceptions of its own, therefore their causes are judged as well. A destination
+    that the outbound policy blocks is ``not_found``: as far as this installation is concerned there is no such place,
+    asking again will not help, other routes may serve, and the route rests for the settled time; none of the gentler
+    kinds stops the retries, and ``forbidden`` would end the call for what is the operator's fault.
     """
     who = endpoint.provider
     chain = tuple(_causes(error))
@@ -265,7 +263,7 @@ def connection_failure(error: BaseException, *, endpoint: Endpoint, phase: Phase
         if isinstance(each, aiohttp.ClientResponseError | aiohttp.InvalidURL):
             return Failure(FailureKind.UNREADABLE, f"{who}: the answer is not HTTP", code="not_http")
     for each in chain:
-        if isinstance(each, TimeoutError | httpx.ReadTimeout):
+        if isinstance(each, TimeoutError):
             return timed_out(endpoint=endpoint, phase=phase)
     if phase in (Phase.CONNECT, Phase.ANSWER, Phase.FIRST_EVENT):
         sentence = f"{who}: the connection broke before the answer was complete"

@@ -2,8 +2,8 @@
 
 One transport belongs to one event loop; its owner makes it there and closes it there. It keeps one pool of
 connections per base URL, so that providers do not wait for each other's. HTTP/1.1, no redirects, no cookies, no
-retries of its own: all waiting and repeating happens in the gateway, bounded by the call's deadline. httpx's
-transport is called without httpx's client, whose features are the ones just listed and cost a third of a call.
+retries of its own: all waiting and repeating happens in the gateway, bounded by the call's deadline. aiohttp is called
+directly; of httpx there is only how it finds certificate authorities and reads URLs.
 
 The environment's proxy variables are *not* honoured, nor is ``.netrc``: a proxy resolves names itself, which leaves
 nothing of the outbound policy, and a variable that a machine happens to have must not decide who sees prompts.
@@ -14,14 +14,14 @@ import asyncio
 import logging
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx
 from aiohttp.abc import AbstractResolver
-from httpx_aiohttp import AiohttpTransport
 
 from routing.core.failures import CallFailed
 from routing.providers.base import Endpoint, Phase
@@ -89,7 +89,7 @@ class Inflater:
         return piece
 
 
-class _Sliced(httpx.AsyncByteStream):
+class _Sliced:
     """A large request body, written in pieces: in one piece it would be copied at once and block the loop."""
 
     def __init__(self, body: bytes) -> None:
@@ -141,17 +141,10 @@ _watches: WeakKeyDictionary[aiohttp.client_proto.ResponseHandler, _Watch] = Weak
 
 @dataclass(slots=True)
 class _Line:
-    """What is kept for one base URL: its connections and the URLs called so far."""
+    """What is kept for one base URL: its connections, and where paths begin."""
 
-    http: AiohttpTransport
-    base_url: str
-    urls: dict[str, httpx.URL] = field(default_factory=dict)
-
-    def url(self, path: str) -> httpx.URL:
-        url = self.urls.get(path)
-        if url is None:
-            url = self.urls[path] = httpx.URL(f"{self.base_url.rstrip('/')}/{path}")
-        return url
+    session: aiohttp.ClientSession
+    prefix: str
 
 
 class HttpExchange:
@@ -161,31 +154,29 @@ class HttpExchange:
         "_endpoint",
         "_is_closed",
         "_max_bytes",
-        "_pieces",
+        "_next_piece",
         "_response",
         "_started_at",
-        "_stream",
         "_total_at",
     )
 
-    def __init__(self, *, endpoint: Endpoint, response: httpx.Response, started_at: float, max_bytes: int) -> None:
+    def __init__(
+        self, *, endpoint: Endpoint, response: aiohttp.ClientResponse, started_at: float, max_bytes: int
+    ) -> None:
         self._endpoint = endpoint
         self._response = response
         self._started_at = started_at
         self._total_at = started_at + endpoint.timeouts.total
         self._max_bytes = max_bytes
         self._is_closed = False
-        if not isinstance(response.stream, httpx.AsyncByteStream):
-            raise TypeError("an asynchronous answer is needed")
-        self._stream = response.stream
-        self._pieces: AsyncIterator[bytes] = aiter(response.stream)
+        self._next_piece: Callable[[], Awaitable[bytes]] = response.content.readany
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding and encoding != "identity":
-            self._pieces = _inflated(self._pieces, Inflater(encoding))
+            self._next_piece = partial(anext, _inflated(response.content, Inflater(encoding)), b"")
 
     @property
     def status(self) -> int:
-        return self._response.status_code
+        return self._response.status
 
     @property
     def started_at(self) -> float:
@@ -200,7 +191,7 @@ class HttpExchange:
             return b""
         try:
             async with asyncio.timeout_at(min(until, self._total_at)):
-                return await anext(self._pieces, b"")
+                return await self._next_piece()
         except TimeoutError as error:
             await self.aclose()
             failure = timed_out(endpoint=self._endpoint, phase=phase, total=until >= self._total_at)
@@ -213,7 +204,7 @@ class HttpExchange:
             await self.aclose()
             if was_closed and isinstance(error, Exception):
                 return b""
-            if isinstance(error, httpx.HTTPError | aiohttp.ClientError | OSError):
+            if isinstance(error, aiohttp.ClientError | OSError):
                 failure = connection_failure(error, endpoint=self._endpoint, phase=phase)
                 raise ProviderFailed(failure, provider=self._endpoint.provider) from error
             raise
@@ -254,8 +245,9 @@ class HttpExchange:
             return
         self._is_closed = True
         try:
-            await self._stream.aclose()
-        except (httpx.HTTPError, aiohttp.ClientError, OSError):
+            self._response.release()
+            await self._response.wait_for_close()
+        except (aiohttp.ClientError, OSError):
             _log.debug("closing an answer of %s failed", self._endpoint.provider)
 
     def _has_been_closed(self) -> bool:
@@ -312,24 +304,25 @@ class HttpTransport:
         if phase is Phase.FIRST_EVENT:
             limit = min(limit, timeouts.first_event)
         is_large = len(body) > _LARGE_BODY
-        request = httpx.Request(
-            method,
-            line.url(path),
-            headers=(*headers, (b"content-length", b"%d" % len(body))) if is_large else headers,
-            stream=_Sliced(body) if is_large else httpx.ByteStream(body),
-            extensions={"timeout": {"connect": timeouts.connect, "pool": timeouts.connect}},
-        )
-        if not is_large:
-            request.read()  # makes the transport take the bytes themselves
+        fields = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+        if is_large:
+            fields.append(("content-length", str(len(body))))
         try:
             async with asyncio.timeout_at(started_at + limit):
-                response = await line.http.handle_async_request(request)
-        except TimeoutError as error:
-            failure = timed_out(endpoint=endpoint, phase=phase, total=limit == timeouts.total)
-            raise ProviderFailed(failure, provider=endpoint.provider) from error
-        except (httpx.HTTPError, httpx.InvalidURL, aiohttp.ClientError, OSError, ValueError) as error:
-            failure = connection_failure(error, endpoint=endpoint, phase=phase)
-            _log.info("no answer: %s: %s", endpoint.provider, failure.code)
+                response = await line.session.request(
+                    method,
+                    f"{line.prefix}/{path}",
+                    headers=fields,
+                    data=_Sliced(body) if is_large else body or None,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(connect=timeouts.connect, sock_connect=timeouts.connect),
+                )
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
+                failure = timed_out(endpoint=endpoint, phase=phase, total=limit == timeouts.total)
+            else:
+                failure = connection_failure(error, endpoint=endpoint, phase=phase)
+                _log.info("no answer: %s: %s", endpoint.provider, failure.code)
             raise ProviderFailed(failure, provider=endpoint.provider) from error
         return await _exchange(
             endpoint=endpoint, response=response, started_at=started_at, max_bytes=self._max_reply_bytes
@@ -341,7 +334,7 @@ class HttpTransport:
         lines = tuple(self._lines.values())
         self._lines.clear()
         for line in lines:
-            await line.http.aclose()
+            await line.session.close()
         if lines:
             await asyncio.sleep(0)  # sockets are closed in the loop's next turn
 
@@ -356,8 +349,7 @@ class HttpTransport:
             failure = connection_failure(error, endpoint=endpoint, phase=Phase.CONNECT)
             _log.warning("blocked destination: %s: %s", endpoint.provider, error)
             raise ProviderFailed(failure, provider=endpoint.provider) from error
-        http = AiohttpTransport(verify=self._tls, client=lambda: self._session(destination))
-        line = _Line(http=http, base_url=endpoint.base_url)
+        line = _Line(session=self._session(destination), prefix=endpoint.base_url.rstrip("/"))
         self._lines[(endpoint.base_url, endpoint.allow_http)] = line
         return line
 
@@ -378,20 +370,23 @@ class HttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             response_class=_Response,
             trust_env=False,
+            auto_decompress=False,
             skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
         )
 
 
-async def _exchange(*, endpoint: Endpoint, response: httpx.Response, started_at: float, max_bytes: int) -> HttpExchange:
+async def _exchange(
+    *, endpoint: Endpoint, response: aiohttp.ClientResponse, started_at: float, max_bytes: int
+) -> HttpExchange:
     try:
         return HttpExchange(endpoint=endpoint, response=response, started_at=started_at, max_bytes=max_bytes)
     except UnknownEncoding as error:
-        await response.aclose()
+        response.release()
         raise unreadable("the answer is compressed in a way not asked for", endpoint=endpoint) from error
 
 
-async def _inflated(pieces: AsyncIterator[bytes], inflater: Inflater) -> AsyncIterator[bytes]:
-    async for data in pieces:
+async def _inflated(content: aiohttp.StreamReader, inflater: Inflater) -> AsyncIterator[bytes]:
+    while data := await content.readany():
         for piece in inflater.pieces(data):
             yield piece
     if not inflater.is_complete:

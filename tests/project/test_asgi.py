@@ -1,6 +1,7 @@
 """The ASGI application hands each kind of connection to who answers it."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -96,8 +97,21 @@ async def test_the_gateway_is_open_for_as_long_as_the_lifespan(monkeypatch: pyte
 
     monkeypatch.setattr(asgi, "open_service", open_service)
     monkeypatch.setattr(asgi, "close_service", close_service)
+    monkeypatch.setattr(asgi, "_keep_what_is_there", lambda: happened.append("keep"))
     await application({"type": "lifespan"}, receive, send)
-    assert happened == ["open", "lifespan.startup.complete", "close", "lifespan.shutdown.complete"]
+    assert happened == ["open", "keep", "lifespan.startup.complete", "close", "lifespan.shutdown.complete"]
+
+
+def test_what_a_process_was_started_with_is_not_looked_through_for_garbage() -> None:
+    usual = gc.get_threshold()
+    try:
+        asgi._keep_what_is_there()
+        assert gc.get_freeze_count() > 50_000
+        assert gc.get_threshold()[0] > 10 * usual[0]
+        assert gc.isenabled()  # what calls leave behind still goes
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*usual)
 
 
 async def test_a_websocket_is_refused() -> None:

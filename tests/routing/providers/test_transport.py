@@ -261,9 +261,12 @@ async def test_cancellation_closes_the_connection_at_once(
     fake: FakeProvider, transport: HttpTransport, endpoint: MakeEndpoint
 ) -> None:
     scripts: tuple[list[Step], ...] = ([Stall()], [head(length=3), Stall()])
-    for script in scripts:
+    for count, script in enumerate(scripts, start=1):
         fake.answer(*script)
         task = asyncio.create_task(fetch(transport, endpoint()))
+        async with asyncio.timeout(5):
+            while len(fake.requests) < count:
+                await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         task.cancel()
         async with asyncio.timeout(0.1):
