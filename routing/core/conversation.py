@@ -20,6 +20,8 @@ class Protocol(StrEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     GEMINI_EMBEDDINGS = "gemini_embeddings"
+    OLLAMA = "ollama"
+    OLLAMA_EMBEDDINGS = "ollama_embeddings"
 
 
 class Role(StrEnum):

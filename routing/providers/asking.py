@@ -5,7 +5,8 @@ compressing host holds streamed events back.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,9 @@ from routing.core.failures import Failure, FailureKind, RouteUnusable
 from routing.providers.base import Endpoint, Exchange, Phase, Transport
 from routing.providers.dialects.documents import parse_json
 from routing.providers.errors import ProviderFailed, classify_answer, classify_error_object, unreadable
-from routing.providers.stream import Codec, FrameStream
+from routing.providers.ndjson import LineReader
+from routing.providers.sse import EventReader
+from routing.providers.stream import Codec, FrameStream, Reader
 
 MAX_MODELS = 10_000
 
@@ -22,6 +25,19 @@ Header = tuple[str, str]
 _ADVICE = ("retry-after", "retry-after-ms")
 _COMMON = ((b"accept-encoding", b"identity"), (b"user-agent", b"signalbox"))
 _CONTENT = (b"content-type", b"application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWire:
+    """How events stand in a stream: the content type that is asked for, and what reads them."""
+
+    content_type: bytes
+    reader: Callable[[], Reader]
+
+
+SSE = StreamWire(b"text/event-stream", EventReader)
+NDJSON = StreamWire(b"application/x-ndjson", LineReader)
+
 _NO_STREAM = ("application/json", "application/problem+json", "text/html")
 
 
@@ -49,13 +65,14 @@ async def ask_for_events(
     body: bytes,
     codec: Codec,
     headers: Iterable[Header] = (),
+    wire: StreamWire = SSE,
 ) -> FrameStream:
-    """A streamed answer of server-sent events. Raises ``CallFailed`` for all that goes wrong before it begins."""
+    """A streamed answer. Raises ``CallFailed`` for all that goes wrong before it begins."""
     exchange = await transport.open(
         endpoint=endpoint,
         method="POST",
         path=path,
-        headers=((b"accept", b"text/event-stream"), _CONTENT, *_headers(endpoint, headers)),
+        headers=((b"accept", wire.content_type), _CONTENT, *_headers(endpoint, headers)),
         body=body,
         phase=Phase.FIRST_EVENT,
     )
@@ -63,7 +80,7 @@ async def ask_for_events(
         raise await _refused(exchange, endpoint)
     if exchange.header("content-type").partition(";")[0].strip().lower() in _NO_STREAM:
         raise await _not_a_stream(exchange, endpoint)
-    return FrameStream(endpoint=endpoint, exchange=exchange, codec=codec)
+    return FrameStream(endpoint=endpoint, exchange=exchange, codec=codec, reader=wire.reader())
 
 
 async def fetch(*, endpoint: Endpoint, transport: Transport, path: str, headers: Iterable[Header] = ()) -> Any:

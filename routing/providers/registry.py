@@ -14,6 +14,7 @@ from routing.core.vocabulary import Capability
 from routing.providers.adapters.anthropic import AnthropicAdapter
 from routing.providers.adapters.azure_openai import AzureEmbeddings, AzureOpenAIAdapter
 from routing.providers.adapters.gemini import GeminiAdapter, GeminiEmbeddings
+from routing.providers.adapters.ollama import OllamaAdapter, OllamaEmbeddings
 from routing.providers.adapters.openai import OpenAIAdapter, OpenAICompletions, OpenAIEmbeddings
 from routing.providers.adapters.openai_responses import OpenAIResponsesAdapter
 from routing.providers.base import Adapter, Api
@@ -162,10 +163,10 @@ ADAPTER_TYPES: Mapping[str, AdapterType] = MappingProxyType(
             ),
             AdapterType(
                 name="ollama",
-                label="Ollama (its OpenAI-compatible API)",
-                adapter=_COMPATIBLE,
-                embeddings=_NUMBERS,
-                base_url="http://localhost:11434/v1",
+                label="Ollama",
+                adapter=OllamaAdapter(),
+                embeddings=OllamaEmbeddings(),
+                base_url="http://localhost:11434",
                 needs_key=False,
             ),
             AdapterType(

@@ -1,4 +1,4 @@
-"""A streamed answer as frames: the part that is the same for every dialect that speaks server-sent events.
+"""A streamed answer as frames: the part that is the same for every dialect.
 
 A dialect's codec says what an event means; the time-outs, the order of good frames and the failure after them, and
 the closing of connections are here.
@@ -12,7 +12,17 @@ from routing.core.calls import Frame
 from routing.core.failures import CallFailed
 from routing.providers.base import Endpoint, Exchange, Phase
 from routing.providers.errors import unreadable
-from routing.providers.sse import EventReader, EventTooLarge, ServerEvent
+from routing.providers.sse import EventTooLarge, ServerEvent
+
+
+class Reader(Protocol):
+    """What takes a stream's bytes, in any split, and gives its events."""
+
+    def feed(self, piece: bytes) -> list[ServerEvent]:
+        """The events that are complete with a piece. Raises ``EventTooLarge``."""
+
+    def finish(self) -> list[ServerEvent]:
+        """What lies unfinished at the end. Raises ``EventTooLarge``."""
 
 
 class Codec(Protocol):
@@ -34,11 +44,11 @@ class FrameStream:
 
     __slots__ = ("_codec", "_endpoint", "_exchange", "_failure", "_first_at", "_is_over", "_reader", "_ready")
 
-    def __init__(self, *, endpoint: Endpoint, exchange: Exchange, codec: Codec) -> None:
+    def __init__(self, *, endpoint: Endpoint, exchange: Exchange, codec: Codec, reader: Reader) -> None:
         self._endpoint = endpoint
         self._exchange = exchange
         self._codec = codec
-        self._reader = EventReader()
+        self._reader = reader
         self._ready: deque[Frame] = deque()
         self._failure: CallFailed | None = None
         self._first_at: float | None = exchange.started_at + endpoint.timeouts.first_event

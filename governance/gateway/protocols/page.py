@@ -24,9 +24,11 @@ TITLES: Mapping[Protocol, str] = {
     Protocol.ANTHROPIC: "Anthropic messages",
     Protocol.OPENAI_RESPONSES: "OpenAI responses",
     Protocol.GEMINI: "Gemini",
+    Protocol.OLLAMA: "Ollama",
     Protocol.OPENAI_COMPLETIONS: "OpenAI completions",
     Protocol.OPENAI_EMBEDDINGS: "OpenAI embeddings",
     Protocol.GEMINI_EMBEDDINGS: "Gemini embeddings",
+    Protocol.OLLAMA_EMBEDDINGS: "Ollama embeddings",
 }
 
 INCOMING: Mapping[Protocol, tuple[str, FieldBook]] = {

@@ -26,11 +26,11 @@ from routing.core.features import Feature, features_of
 from routing.providers.base import Adapter, Endpoint
 from routing.providers.dialects.carrying import NotCarried
 from routing.providers.registry import ADAPTER_TYPES
-from routing.providers.sse import EventReader, ServerEvent
+from routing.providers.sse import ServerEvent
 from routing.providers.transport import HttpTransport
 from tests.routing.core.feature_samples import BESIDES, SAMPLES, TOOL, plain, sealed_for, without
 from tests.routing.providers.conftest import KEY, MakeEndpoint
-from tests.routing.providers.vendors import CALLS, MODEL, REPLY_ID, TEXT, VENDORS, Refused, Vendor
+from tests.routing.providers.vendors import CALLS, MODEL, TEXT, VENDORS, Refused, Vendor
 from tests.servers.fake_provider import FakeProvider, Step, chunk, head, whole
 
 TOOLS = (TOOL, Tool("weigh", 20))
@@ -113,7 +113,7 @@ def test_every_adapter_is_held_to_the_contract() -> None:
 async def test_a_whole_answer(line: Line) -> None:
     line.fake.answer(*whole(orjson.dumps(line.vendor.whole)))
     events = await line.ask(plain())
-    assert events[0] == Started(REPLY_ID, MODEL)
+    assert events[0] == Started(line.vendor.reply_id, MODEL)
     assert (texts(events), stop(events), last_usage(events)) == (TEXT, [StopReason.END], line.vendor.usage)
 
 
@@ -121,7 +121,7 @@ async def test_a_streamed_answer(line: Line) -> None:
     line.fake.answer(*streamed(line.vendor.stream))
     frames = await line.frames(plain())
     events = [event for frame in frames for event in frame.events]
-    assert events[0] == Started(REPLY_ID, MODEL)
+    assert events[0] == Started(line.vendor.reply_id, MODEL)
     assert (texts(events), stop(events), last_usage(events)) == (TEXT, [StopReason.END], line.vendor.usage)
     assert b"".join(frame.raw for frame in frames) == b"".join(line.vendor.stream)
 
@@ -179,7 +179,7 @@ async def test_where_a_request_goes_and_what_opens_the_door(line: Line, stream: 
     assert KEY not in request.line
     assert KEY.encode() not in request.body
     assert request.headers["user-agent"] == "signalbox"
-    assert request.headers["accept"] == ("text/event-stream" if stream else "application/json")
+    assert request.headers["accept"] == (vendor.accepts if stream else "application/json")
     assert request.headers["accept-encoding"] == "identity"
 
 
@@ -293,16 +293,16 @@ async def test_models_are_listed(line: Line) -> None:
     line.fake.answer(*whole(orjson.dumps(line.vendor.models)))
     listed = await line.adapter.list_models(endpoint=line.endpoint, transport=line.transport)
     assert listed == line.vendor.model_ids
-    assert line.fake.requests[0].line.startswith("GET /v1/")
+    assert line.fake.requests[0].line.startswith(line.vendor.lists_at)
     assert KEY not in line.fake.requests[0].line
 
 
 # --- Streams in any split -------------------------------------------------------------------------------------------
 
 
-def server_events(*pieces: bytes) -> list[ServerEvent]:
+def server_events(vendor: Vendor, *pieces: bytes) -> list[ServerEvent]:
     """The events of a stream that arrives in pieces."""
-    reader = EventReader()
+    reader = vendor.reader()
     return [*(each for piece in pieces for each in reader.feed(piece)), *reader.finish()]
 
 
@@ -311,7 +311,7 @@ def events_of(vendor: Vendor, request: CallRequest, *pieces: bytes) -> list[Even
     endpoint = Endpoint(provider="prod-east", adapter_type=vendor.adapter_type, base_url="https://api.example.com/v1")
     codec = vendor.codec(endpoint, request)
     found: list[Event] = []
-    for server_event in server_events(*pieces):
+    for server_event in server_events(vendor, *pieces):
         if codec.is_done:
             break
         frame = codec.read(server_event)
@@ -333,6 +333,8 @@ def spelled(frames: Sequence[bytes], spelling: str) -> bytes:
             return data.replace(b"data: ", b"data:")
         case "comments":
             return b": hello\n\n" + b": PROCESSING\n\n".join(frames)
+        case "blank-lines":
+            return data.replace(b"\n", b"\n\n \r\n")
         case "no-end":
             return b"".join(frames[:-1])
         case "unterminated":
@@ -341,7 +343,12 @@ def spelled(frames: Sequence[bytes], spelling: str) -> bytes:
             return data
 
 
-@pytest.mark.parametrize("spelling", ["plain", "crlf", "cr", "no-blank", "comments", "no-end", "unterminated"])
+@pytest.mark.parametrize(
+    ("vendor", "spelling"),
+    [(vendor, spelling) for vendor in VENDORS for spelling in vendor.spellings],
+    ids=lambda each: str(each),
+    indirect=["vendor"],
+)
 @pytest.mark.parametrize("what", ["text", "calls"])
 def test_a_stream_reads_the_same_wherever_it_is_cut(vendor: Vendor, what: str, spelling: str) -> None:
     frames = vendor.stream if what == "text" else vendor.calls_stream
@@ -350,16 +357,16 @@ def test_a_stream_reads_the_same_wherever_it_is_cut(vendor: Vendor, what: str, s
         frames = (*frames, b": nothing more\n\n")
     data = spelled(frames, spelling)
     assert events_of(vendor, OFFERING, *(data[at : at + 1] for at in range(len(data)))) == expected
-    uncut = server_events(data)
+    uncut = server_events(vendor, data)
     for at in range(len(data) + 1):
-        assert server_events(data[:at], data[at:]) == uncut, f"cut at {at}"
+        assert server_events(vendor, data[:at], data[at:]) == uncut, f"cut at {at}"
     assert last_usage(expected) == vendor.usage
 
 
 def test_usage_of_a_stream_that_breaks_off_is_partial_at_best(vendor: Vendor) -> None:
     frames = vendor.stream[:2]
     endpoint = Endpoint(provider="prod-east", adapter_type=vendor.adapter_type, base_url="https://api.example.com/v1")
-    reader, codec = EventReader(), vendor.codec(endpoint, plain())
+    reader, codec = vendor.reader(), vendor.codec(endpoint, plain())
     events = [
         event
         for each in reader.feed(b"".join(frames))

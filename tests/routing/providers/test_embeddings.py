@@ -19,7 +19,7 @@ from routing.providers.registry import ADAPTER_TYPES, api_for
 from routing.providers.transport import HttpTransport
 from tests.routing.core.feature_samples import SAMPLES, embedding, plain
 from tests.routing.providers.conftest import KEY, MakeEndpoint
-from tests.routing.providers.vendors import GEMINI, OPENAI
+from tests.routing.providers.vendors import GEMINI, OLLAMA, OPENAI
 from tests.servers.fake_provider import FakeProvider, whole
 
 VECTORS = ([0.5, -2.0, 0.25], [1.0, 0.0, -0.5])
@@ -31,6 +31,11 @@ def _openai(vectors: Any, **members: Any) -> Any:
     data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(vectors)]
     usage = {"prompt_tokens": 7, "total_tokens": 7}
     return {"object": "list", "data": data, "model": "vector-x-2026", "usage": usage, **members}
+
+
+def _ollama(vectors: Any, **members: Any) -> Any:
+    said = {"model": "vector-x-2026", "embeddings": list(vectors), "total_duration": 14_143_917, "prompt_eval_count": 7}
+    return {**said, **members}
 
 
 def _gemini(vectors: Any, **members: Any) -> Any:
@@ -84,6 +89,14 @@ MAKERS = (
         answer=_gemini,
         refused=GEMINI.errors[0],
         model="",
+        lacks=frozenset({Feature.ENCODED_INPUTS}),
+    ),
+    Maker(
+        adapter_type="ollama",
+        line="POST /api/embed HTTP/1.1",
+        key_header=BEARER,
+        answer=_ollama,
+        refused=OLLAMA.errors[0],
         lacks=frozenset({Feature.ENCODED_INPUTS}),
     ),
 )
@@ -247,13 +260,24 @@ async def test_entries_in_another_order_find_their_inputs(line: Line) -> None:
     assert vectors(await line.reply(TWO, {**document, "data": unnumbered})) == [*VECTORS]
 
 
-@pytest.mark.parametrize("members", [{"usage": None, "usageMetadata": None}, {"usage": {}, "usageMetadata": {}}])
+NOT_REPORTED = [
+    dict.fromkeys(("usage", "usageMetadata", "prompt_eval_count")),
+    {"usage": {}, "usageMetadata": {}, "prompt_eval_count": None},
+]
+
+
+@pytest.mark.parametrize("members", NOT_REPORTED)
 async def test_usage_that_nobody_reports_is_none(line: Line, members: Any) -> None:
     assert (await line.reply(TWO, line.maker.answer(VECTORS, **members))).usage is None
 
 
 async def test_usage_that_cannot_be_read_is_partial(line: Line) -> None:
-    document = line.maker.answer(VECTORS, usage={"prompt_tokens": -1}, usageMetadata={"promptTokenCount": "many"})
+    said: Any = {
+        "usage": {"prompt_tokens": -1},
+        "usageMetadata": {"promptTokenCount": "many"},
+        "prompt_eval_count": 1.5,
+    }
+    document = line.maker.answer(VECTORS, **said)
     usage = (await line.reply(TWO, document)).usage
     assert usage == Usage(0, 0, coverage=Coverage.PARTIAL)
 

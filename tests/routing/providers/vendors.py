@@ -15,11 +15,14 @@ from routing.providers.base import Endpoint
 from routing.providers.dialects import (
     anthropic_replies,
     gemini_replies,
+    ollama_replies,
     openai_chat_replies,
     openai_responses_replies,
 )
 from routing.providers.dialects.tools import ToolNames
-from routing.providers.stream import Codec
+from routing.providers.ndjson import LineReader
+from routing.providers.sse import EventReader
+from routing.providers.stream import Codec, Reader
 
 TEXT = "Grüße aus Ulm 🌌."
 PIECES = ("Grüße ", "aus Ulm ", "🌌.")
@@ -73,6 +76,11 @@ class Vendor:
     has_end_mark: bool = True
     api_version: str = ""
     name: str = ""
+    reply_id: str = REPLY_ID
+    lists_at: str = "GET /v1/"
+    accepts: str = "text/event-stream"
+    reader: Callable[[], Reader] = EventReader
+    spellings: tuple[str, ...] = ("plain", "crlf", "cr", "no-blank", "comments", "no-end", "unterminated")
 
     def __str__(self) -> str:
         return self.name or self.adapter_type
@@ -493,7 +501,115 @@ AZURE_CLASSIC = replace(
     AZURE, name="azure_deployments", line=_DEPLOYED, stream_line=_DEPLOYED, api_version="2025-04-01-preview"
 )
 
-WIRES = (OPENAI, ANTHROPIC, RESPONSES, GEMINI)
+# --- Ollama ---------------------------------------------------------------------------------------------------------
+
+_OLLAMA_HEAD = {"model": MODEL, "created_at": "2026-11-30T07:48:05.1Z"}
+_OLLAMA_END = {
+    "done": True,
+    "done_reason": "stop",
+    "total_duration": 4_883_583_458,
+    "load_duration": 1_334_875,
+    "prompt_eval_count": 1200,
+    "prompt_eval_duration": 342_546_000,
+    "eval_count": 340,
+    "eval_duration": 4_535_599_000,
+}
+
+
+def _turn(content: str = "", *, done: bool = False, **message: Any) -> Any:
+    end = _OLLAMA_END if done else {"done": False}
+    return {**_OLLAMA_HEAD, "message": {"role": "assistant", "content": content, **message}, **end}
+
+
+def _line(document: Any) -> bytes:
+    return orjson.dumps(document) + b"\n"
+
+
+def _ollama_call(index: int) -> Any:
+    call_id, name, arguments = CALLS[index]
+    return {"id": call_id, "function": {"index": index, "name": name, "arguments": orjson.loads(arguments)}}
+
+
+def _ollama_codec(endpoint: Endpoint, request: CallRequest) -> Codec:
+    return ollama_replies.LineCodec(endpoint=endpoint, tools=ToolNames(request.tools))
+
+
+_OLLAMA_ERRORS = (
+    Refused(
+        name="busy",
+        status=503,
+        body={"error": "server busy, please try again.  maximum pending requests exceeded"},
+        kind=FailureKind.TRANSIENT,
+    ),
+    Refused(
+        name="model",
+        status=404,
+        body={"error": "model 'model-x' not found"},
+        kind=FailureKind.NOT_FOUND,
+    ),
+    Refused(
+        name="request",
+        status=400,
+        body={"error": "registry.ollama.ai/library/model-x:latest does not support tools"},
+        kind=FailureKind.INVALID_REQUEST,
+    ),
+    Refused(
+        name="long",
+        status=400,
+        body={"error": "the prompt exceeds the available context size: input length exceeds the context length"},
+        kind=FailureKind.CONTEXT_EXCEEDED,
+    ),
+    Refused(
+        name="runner",
+        status=500,
+        body={"error": "llama runner process has terminated: exit status 2"},
+        kind=FailureKind.TRANSIENT,
+    ),
+    Refused(
+        name="key",
+        status=401,
+        body={"error": "unauthorized", "signin_url": "https://ollama.example/connect"},
+        kind=FailureKind.AUTH,
+    ),
+    Refused(
+        name="rate",
+        status=429,
+        body={"error": "too many requests"},
+        headers={"retry-after": "7"},
+        kind=FailureKind.RATE_LIMITED,
+        retry_after=7,
+    ),
+)
+
+OLLAMA = Vendor(
+    adapter_type="ollama",
+    line="POST /api/chat HTTP/1.1",
+    stream_line="POST /api/chat HTTP/1.1",
+    key_header=("authorization", "Bearer {key}"),
+    whole=_turn(TEXT, done=True),
+    stream=(*(_line(_turn(each)) for each in PIECES), _line(_turn(done=True))),
+    calls_whole=_turn(done=True, tool_calls=[_ollama_call(0), _ollama_call(1)]),
+    calls_stream=(
+        _line(_turn(tool_calls=[_ollama_call(0)])),
+        _line(_turn(tool_calls=[_ollama_call(1)])),
+        _line(_turn(done=True)),
+    ),
+    usage=Usage(1200, 340),
+    error_frame=_line({"error": "an error was encountered while running the model: CUDA error"}),
+    error_kind=FailureKind.TRANSIENT,
+    errors=_OLLAMA_ERRORS,
+    models={"models": [{"name": "model-x", "model": "model-x"}, {"name": "model-y:8b", "model": "model-y:8b"}]},
+    model_ids=("model-x", "model-y:8b"),
+    codec=_ollama_codec,
+    has_end_mark=False,
+    reply_id="",
+    lists_at="GET /api/tags",
+    accepts="application/x-ndjson",
+    reader=LineReader,
+    spellings=("plain", "crlf", "blank-lines", "unterminated"),
+)
+
+WIRES = (OPENAI, ANTHROPIC, RESPONSES, GEMINI, OLLAMA)
 """One vendor for each protocol."""
 
 VENDORS = (*WIRES, AZURE, AZURE_CLASSIC)
