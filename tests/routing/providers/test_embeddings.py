@@ -260,7 +260,7 @@ async def test_entries_in_another_order_find_their_inputs(line: Line) -> None:
     assert vectors(await line.reply(TWO, {**document, "data": unnumbered})) == [*VECTORS]
 
 
-NOT_REPORTED = [
+NOT_REPORTED: list[dict[str, Any]] = [
     dict.fromkeys(("usage", "usageMetadata", "prompt_eval_count")),
     {"usage": {}, "usageMetadata": {}, "prompt_eval_count": None},
 ]
@@ -274,7 +274,7 @@ async def test_usage_that_nobody_reports_is_none(line: Line, members: Any) -> No
 async def test_usage_that_cannot_be_read_is_partial(line: Line) -> None:
     said: Any = {
         "usage": {"prompt_tokens": -1},
-        "usageMetadata": {"promptTokenCount": "many"},
+        "usageMetadata": {"promptTokenCount": "x"},
         "prompt_eval_count": 1.5,
     }
     document = line.maker.answer(VECTORS, **said)

@@ -19,6 +19,8 @@ from routing.providers.dialects import (
     anthropic_requests,
     gemini_embeddings,
     gemini_requests,
+    ollama_embeddings,
+    ollama_requests,
     openai_chat_requests,
     openai_responses_requests,
 )
@@ -154,11 +156,13 @@ def test_every_body_is_a_call_or_a_problem(
         lambda: anthropic_requests.request_body(request, model_id="m"),
         lambda: openai_responses_requests.request_body(request, model_id="m"),
         lambda: gemini_requests.request_body(request, model_id="m"),
+        lambda: ollama_requests.request_body(request, model_id="m"),
     ]
     if request.embedding is not None:
         writers = [
             lambda: openai_embeddings_dialect.request_body(request, model_id="m"),
             lambda: gemini_embeddings.request_body(request, model="m"),
+            lambda: ollama_embeddings.request_body(request, model_id="m"),
         ]
     for write in writers:
         with contextlib.suppress(CallFailed):

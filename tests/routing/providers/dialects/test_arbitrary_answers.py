@@ -13,6 +13,7 @@ from routing.providers.base import Endpoint
 from routing.providers.dialects import (
     anthropic_replies,
     gemini_replies,
+    ollama_replies,
     openai_chat_replies,
     openai_responses_replies,
 )
@@ -27,6 +28,7 @@ READERS = {
     "anthropic": anthropic_replies.read_reply,
     "openai_responses": openai_responses_replies.read_reply,
     "gemini": gemini_replies.read_reply,
+    "ollama": ollama_replies.read_reply,
 }
 
 ANYTHING = st.recursive(
@@ -69,7 +71,7 @@ def test_whole_answers(vendor: Vendor, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_streams(vendor: Vendor, data: st.DataObject) -> None:
     frames = [*vendor.stream, *vendor.calls_stream, vendor.error_frame]
-    documents = [orjson.loads(each.partition(b"data: ")[2]) for each in frames if b"[DONE]" not in each]
+    documents = [orjson.loads(each[each.index(b"{") :]) for each in frames if b"[DONE]" not in each]
     codec = vendor.codec(ENDPOINT, plain())
     for _ in range(data.draw(st.integers(1, 5))):
         document = data.draw(st.sampled_from(documents))
