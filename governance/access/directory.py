@@ -7,14 +7,19 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from budgets.limits import Limit
 from governance.access.keys import digest_of
+from governance.access.limits import limits_of
 from governance.models import AccessKey, AccessVersion, Application
 from routing.snapshots import Polled
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: identifiers for rows, and what the key allows (``None`` is all). A task has no key."""
+    """Who calls: identifiers for rows, and what the key allows (``None`` is all). A task has no key.
+
+    ``limits`` are the rates and quotas of the key and of its application.
+    """
 
     key: str
     application: str
@@ -23,6 +28,7 @@ class Caller:
     may_name_models: bool
     expires_at: datetime | None
     source: str = ""
+    limits: tuple[Limit, ...] = ()
 
     def may_ask_for(self, configuration: str) -> bool:
         """Whether the key allows a configuration."""
@@ -58,7 +64,7 @@ def load_directory() -> Directory:
     return Directory(
         callers=callers,
         keys={caller.key: caller for caller in callers.values()},
-        tasks={row.identifier: task_caller(row.identifier, source=row.source) for row in _running_tasks()},
+        tasks={row.identifier: _task_caller(row) for row in _running_tasks()},
     )
 
 
@@ -71,7 +77,7 @@ def find_caller(secret: str, *, now: datetime) -> Caller | None:
 def find_task_caller(application: str) -> Caller | None:
     """The caller of a task, for a process that has no directory: one query. ``None`` if it may run none."""
     row = _running_tasks().filter(identifier=application).first()
-    return None if row is None else task_caller(row.identifier, source=row.source)
+    return None if row is None else _task_caller(row)
 
 
 def directory_poll() -> Polled[Directory]:
@@ -79,7 +85,7 @@ def directory_poll() -> Polled[Directory]:
     return Polled(name="keys", read_version=AccessVersion.read, load=load_directory)
 
 
-def task_caller(application: str, *, source: str = "") -> Caller:
+def task_caller(application: str, *, source: str = "", limits: tuple[Limit, ...] = ()) -> Caller:
     """Who calls without a key, in an application's name: any configuration, and no model by its own name."""
     return Caller(
         key="",
@@ -89,7 +95,16 @@ def task_caller(application: str, *, source: str = "") -> Caller:
         may_name_models=False,
         expires_at=None,
         source=source,
+        limits=limits,
     )
+
+
+def _task_caller(row: Application) -> Caller:
+    return task_caller(row.identifier, source=row.source, limits=_limits_of_application(row))
+
+
+def _limits_of_application(row: Application) -> tuple[Limit, ...]:
+    return limits_of(row, scope="application", holder=row.identifier)
 
 
 def _running_tasks() -> QuerySet[Application]:
@@ -115,6 +130,7 @@ def _caller(row: AccessKey) -> Caller:
         may_name_models=row.may_name_models,
         expires_at=row.expires_at,
         source=row.source,
+        limits=(*limits_of(row, scope="key", holder=str(row.pk)), *_limits_of_application(row.application)),
     )
 
 

@@ -34,6 +34,9 @@ from governance.changes.keys import issue_key, name_of_key, revoke_key, rotate_k
 from governance.models import AccessKey, Application
 from routing.models import Configuration, LanguageModel, NamedRecord
 
+LIMITS = (("requests_per_minute", "tokens_per_minute"), ("requests_per_day", "tokens_per_day"))
+"""The rates and quotas, as a form has them."""
+
 
 def state_of(key: AccessKey) -> str:
     """Whether a key opens anything, in words."""
@@ -84,6 +87,7 @@ class ApplicationAdmin(NamedRecordAdmin):
     fieldsets = (
         (None, {"fields": ("name", "identifier", "description", "is_active")}),
         ("Without a key", {"fields": ("may_run_tasks",)}),
+        ("How much it may use, by all its keys", {"fields": LIMITS}),
     )
 
 
@@ -180,6 +184,7 @@ class AccessKeyAdmin(RecordAdmin):
         (None, {"fields": ("application", "name", "expires_at")}),
         ("What it may ask for", {"fields": ("every_configuration", "allowed_configurations", "may_name_models")}),
         ("What may serve it", {"fields": ("every_model", "allowed_models")}),
+        ("How much it may use", {"fields": LIMITS}),
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -191,7 +196,10 @@ class AccessKeyAdmin(RecordAdmin):
         if obj is not None:
             fieldsets[0] = (None, {"fields": ("application", "name", "shown", "state", "expires_at", "created_at")})
         if obj is not None and not self.has_change_permission(request, obj):
-            fieldsets[1:] = [("What it allows", {"fields": ("configurations", "may_name_models", "models")})]
+            fieldsets[1:] = [
+                ("What it allows", {"fields": ("configurations", "may_name_models", "models")}),
+                fieldsets[-1],
+            ]
         return fieldsets
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

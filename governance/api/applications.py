@@ -19,7 +19,7 @@ from governance.api.views import Operation
 from governance.audit.actions import RecordKind
 from governance.changes.keys import issue_key, revoke_key, rotate_key, save_key
 from governance.changes.records import save_record
-from governance.models import AccessKey, Application
+from governance.models import LIMIT_FIELDS, AccessKey, Application
 
 _DAY = 86_400
 _MOST_GRACE = 30 * _DAY
@@ -31,8 +31,8 @@ class ApplicationSerializer(ReasonedSerializer):
     class Meta:
         model = Application
         fields: tuple[str, ...] = (
-            "identifier", "name", "description", "is_active", "may_run_tasks", "source", "created_at", "updated_at",
-            "retired_at", "reason",
+            "identifier", "name", "description", "is_active", "may_run_tasks", *LIMIT_FIELDS, "source", "created_at",
+            "updated_at", "retired_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("source", "created_at", "updated_at", "retired_at")
 
@@ -83,7 +83,7 @@ class KeySerializer(ReasonedSerializer):
         model = AccessKey
         fields: tuple[str, ...] = (
             "id", "application", "name", "prefix", "allowed_configurations", "allowed_models", "may_name_models",
-            "expires_at", "source", "created_at", "revoked_at", "reason",
+            *LIMIT_FIELDS, "expires_at", "source", "created_at", "revoked_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("id", "prefix", "source", "created_at", "revoked_at")
 

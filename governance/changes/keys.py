@@ -10,9 +10,11 @@ from governance.access.keys import give_secret
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change
 from governance.changes.rules import RecordOutOfState
-from governance.models import AccessKey
+from governance.models import LIMIT_FIELDS, AccessKey
 
-_COPIED = ("application", "name", "allowed_configurations", "allowed_models", "may_name_models", "source")
+_COPIED = (
+    "application", "name", "allowed_configurations", "allowed_models", "may_name_models", "source", *LIMIT_FIELDS,
+)  # fmt: skip
 
 
 def issue_key(key: AccessKey, *, author: Author, reason: str = "") -> str:

@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 from typing import Protocol as Interface
 from uuid import UUID
 
+from budgets import limits
 from governance.access.directory import Caller
 from governance.decisions import Ruling, Standing
+from governance.gateway.bridge import Bridge
 from routing.core.calls import CallReply, CallRequest, Frame, Usage
 from routing.core.conversation import Protocol
 from routing.core.failures import Failure
 from routing.core.money import Money
 from routing.core.plan import Plan, Skip, Step
 from routing.core.requirements import Limits, RequestFacts, Requirements, measure, requirements_of
+from routing.core.sharing import SharedStore
 from routing.providers.base import Endpoint, Transport
 from telemetry.recorder import Recorder
 from telemetry.records import new_call_id
@@ -82,7 +85,8 @@ class PassedOver:
 class CallNotes:
     """The scratchpad of one call: what layers find out on the way, for the row and the headers.
 
-    ``settled`` is the cost's last word: the attempt that served.
+    ``served`` has the cost's last word: the attempt that served. ``standings`` are the limits that the call was
+    admitted by, or refused.
     """
 
     ruling: Ruling | None = None
@@ -92,6 +96,7 @@ class CallNotes:
     served: Attempt | None = None
     first_token: float | None = None
     failure: Failure | None = None
+    standings: tuple[limits.Standing, ...] = ()
 
     @property
     def walked(self) -> list[Attempt | PassedOver]:
@@ -112,6 +117,8 @@ class Services:
     transport: Transport
     recorder: Recorder
     endpoint_of: Callable[[Standing, str], Endpoint]
+    bridge: Bridge
+    shared: SharedStore
 
 
 @dataclass(frozen=True, slots=True)

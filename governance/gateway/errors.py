@@ -36,6 +36,9 @@ STATUS: Mapping[FailureKind, int] = MappingProxyType(
 MODEL_NOT_FOUND = "model_not_found"
 """The code of a failure whose cause is that the name asked for means nothing here: 404, as every vendor does it."""
 
+LONGEST_WAIT = 60.0
+"""Seconds for which clients sleep by themselves; for longer ones they use a wait of their own, which is in vain."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -108,4 +111,11 @@ def problem_of(failure: Failure) -> Problem:
         code=failure.code or failure.kind.value,
         parameter=failure.parameter,
         retry_after=failure.retry_after,
+        final=not _may_ask_again(failure),
     )
+
+
+def _may_ask_again(failure: Failure) -> bool:
+    """Whether a caller's client does well to wait and ask again: one of our limits was reached, and not for long."""
+    is_ours = failure.kind is FailureKind.RATE_EXCEEDED
+    return is_ours and failure.retry_after is not None and failure.retry_after <= LONGEST_WAIT

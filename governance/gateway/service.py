@@ -20,6 +20,7 @@ from governance.gateway.aside import LARGE_BODY, Aside
 from governance.gateway.bridge import Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
+from governance.shared_state import shared_state
 from routing.circuits import FailureStreaks
 from routing.endpoints import Endpoints
 from routing.providers.outbound import OutboundPolicy
@@ -64,6 +65,7 @@ class Service:
     """One process's gateway."""
 
     def __init__(self) -> None:
+        self.shared = shared_state()
         self._streaks = FailureStreaks()
         self._standing = StandingPoll(streaks=self._streaks)
         self._directory: Polled[Directory] = directory_poll()
@@ -75,7 +77,13 @@ class Service:
         self._transport = HttpTransport(policy=OutboundPolicy(allow=frozenset(_allowed())))
         self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
         self._recorder = Recorder(on_append=self._wake.set)
-        self.services = Services(transport=self._transport, recorder=self._recorder, endpoint_of=self._endpoints.of)
+        self.services = Services(
+            transport=self._transport,
+            recorder=self._recorder,
+            endpoint_of=self._endpoints.of,
+            bridge=self._bridge,
+            shared=self.shared,
+        )
         self._looked_at = 0.0
         self._look: asyncio.Task[None] | None = None
         self._read_at: float | None = None

@@ -3,10 +3,11 @@
 from functools import partial
 
 from governance.gateway.context import Answer, CallContext, Layer, Proceed
-from governance.gateway.middleware import decide, fall_through, provider_call, schema, telemetry
+from governance.gateway.middleware import admission, decide, fall_through, provider_call, schema, telemetry
 
 STACK: tuple[Layer, ...] = (
     telemetry.handle,
+    admission.handle,
     decide.handle,
     fall_through.handle,
     schema.handle,

@@ -32,6 +32,7 @@ from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.protocols.openai_completions_replies import OpenAICompletionsWriter
 from governance.gateway.protocols.openai_embeddings_replies import OpenAIEmbeddingsWriter
 from governance.gateway.protocols.openai_responses_replies import OpenAIResponsesWriter
+from governance.gateway.rates import rate_headers
 from governance.gateway.service import InForce, Service, current_service
 from governance.gateway.stack import run
 from routing.core.calls import CallReply, CallRequest, Frame
@@ -241,6 +242,9 @@ def _headers(request: HttpRequest, context: CallContext) -> dict[str, str]:
         headers["x-signalbox-route"] = notes.served.step.model.route
         if not context.request.stream and notes.served.cost is not None:
             headers["x-signalbox-cost"] = str(notes.served.cost)
+    if notes.standings:
+        anthropic = writer_of(request) is _MESSAGES
+        headers |= rate_headers(notes.standings, now=datetime.now(UTC), anthropic=anthropic)
     left = _fell_through(notes)
     if left:
         headers["x-signalbox-fell-through"] = ", ".join(left)

@@ -3,6 +3,7 @@
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
+from governance.models.limits import LIMIT_FIELDS, LimitedRecord
 from governance.models.revision import Revision, changed_fields
 from governance.models.setting import SettingsVersion, SettingValue
 from governance.models.shared_state import SharedState
@@ -11,6 +12,7 @@ from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Bat
 
 __all__ = [
     "CONTENT_LABELS",
+    "LIMIT_FIELDS",
     "OPEN",
     "STATE_LABELS",
     "STATE_MEANINGS",
@@ -21,6 +23,7 @@ __all__ = [
     "Batch",
     "ChainHead",
     "ContentKind",
+    "LimitedRecord",
     "Revision",
     "SettingValue",
     "SettingsVersion",

@@ -6,10 +6,11 @@ from typing import ClassVar
 from django.db import models
 
 from governance.models.application import AccessVersion, Application
+from governance.models.limits import LimitedRecord
 from routing.models import VersionCounter, VersionedRecord
 
 
-class AccessKey(VersionedRecord):
+class AccessKey(LimitedRecord, VersionedRecord):
     """A key of an application. Only the digest of its secret is kept, so it can be shown once and never again.
 
     ``None`` in a list means "all", an empty list "none". The lists hold identifiers of configurations and models.

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
+from governance.models.limits import LimitedRecord
 from routing.models import NamedRecord, VersionCounter
 
 
@@ -11,7 +12,7 @@ class AccessVersion(VersionCounter):
     """The version of applications and keys."""
 
 
-class Application(NamedRecord):
+class Application(LimitedRecord, NamedRecord):
     """A program, a team or a person that calls through keys of its own."""
 
     counter: ClassVar[type[VersionCounter]] = AccessVersion

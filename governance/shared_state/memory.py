@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
+from routing.core.meters import Charge, Count, Metered, keep_seconds, meter
+
 MOST_KEPT = 10_000
 """Beyond it, what has expired is thrown out first, and then what would expire first."""
 
@@ -11,8 +13,9 @@ MOST_KEPT = 10_000
 class MemoryStore:
     """A :class:`~routing.core.sharing.SharedStore` of one process. It never is away."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
+        self._wall = wall
         self._kept: dict[str, tuple[str, float]] = {}
         self._lock = Lock()
 
@@ -41,6 +44,16 @@ class MemoryStore:
                 return False
             del self._kept[key]
             return True
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        with self._lock:
+            found = [self._value(charge.key) for charge in charges]
+            counts = [None if text is None else Count.read(text) for text in found]
+            metered, booked = meter(charges, counts, now_ms=int(self._wall() * 1000), force=force)
+            if metered.refused is None:
+                for charge, count in zip(charges, booked, strict=True):
+                    self._keep(charge.key, count.spell(), keep_seconds(charge, count.used))
+            return metered
 
     def _value(self, key: str) -> str | None:
         value, ends = self._kept.get(key, (None, 0.0))

@@ -6,6 +6,7 @@ from functools import cache
 
 import redis
 
+from routing.core.meters import Charge, Metered, levels_of
 from routing.core.sharing import StoreAway
 
 SECONDS_TO_ANSWER = 1.0
@@ -21,6 +22,37 @@ return 1
 _REMOVE = """
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])
+"""
+# As `routing.core.meters.meter`, which is held to it by the same tests. Numbers stay below 2**53.
+_METER = """
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local fine, day = 60000, 86400000
+local used, refused, longest = {}, 0, -1
+for i, key in ipairs(KEYS) do
+    local daily, limit, amount = ARGV[3 * i - 1] == 'day', tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+    local was, at = string.match(redis.call('get', key) or '0:0', '^(%d+):(%d+)$')
+    local units = tonumber(was)
+    if not daily then units = math.max(0, units - math.max(0, now - tonumber(at)) * limit) end
+    local over = units + (amount - limit) * fine
+    if ARGV[1] == '0' and amount > 0 and over > 0 then
+        local wait = daily and day - now % day or math.ceil(over / limit)
+        if amount > limit then wait = math.huge end
+        if wait > longest then refused, longest = i, wait end
+    end
+    used[i] = units
+end
+local answer = {tostring(refused), string.format('%.0f', now), longest == math.huge and 'never' or tostring(longest)}
+for i, key in ipairs(KEYS) do
+    local daily, limit, amount = ARGV[3 * i - 1] == 'day', tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+    if refused == 0 then
+        used[i] = math.max(0, used[i] + amount * fine)
+        local kept = daily and 2 * day or math.ceil(used[i] / limit) + 1000
+        redis.call('set', key, string.format('%.0f:%.0f', used[i], now), 'px', string.format('%.0f', kept))
+    end
+    answer[3 + i] = string.format('%.0f', used[i])
+end
+return answer
 """
 
 
@@ -40,6 +72,7 @@ class ServerStore:
         )
         self._swap: Callable[..., object] = self._client.register_script(_SWAP)
         self._remove: Callable[..., object] = self._client.register_script(_REMOVE)
+        self._meter: Callable[..., list[str]] = self._client.register_script(_METER)
 
     def ping(self) -> None:
         """Whether it answers; if not, :class:`StoreAway`."""
@@ -70,6 +103,17 @@ class ServerStore:
     def remove(self, key: str, *, expected: str) -> bool:
         with _answering():
             return bool(self._remove(keys=[_PREFIX + key], args=[expected]))
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        """One round trip, whatever the number of charges."""
+        described = [str(each) for charge in charges for each in (charge.pace.value, charge.limit, charge.amount)]
+        with _answering():
+            said = self._meter(keys=[_PREFIX + each.key for each in charges], args=[str(int(force)), *described])
+        refused, now_ms, wait, *used = said
+        levels = levels_of(charges, [int(units) for units in used], now_ms=int(now_ms))
+        if refused == "0":
+            return Metered(levels)
+        return Metered(levels, refused=int(refused) - 1, wait_ms=None if wait == "never" else int(wait))
 
 
 @cache

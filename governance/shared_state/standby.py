@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from governance.shared_state.memory import MemoryStore
+from routing.core.meters import Charge, Metered
 from routing.core.sharing import SharedStore, StoreAway
 
 SECONDS_LEFT_ALONE = 1.0
@@ -49,6 +50,9 @@ class StandbyStore:
 
     def remove(self, key: str, *, expected: str) -> bool:
         return self._ask(lambda store: store.remove(key, expected=expected))
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        return self._ask(lambda store: store.meter(charges, force=force))
 
     def _ask(self, question: Callable[[SharedStore], Result]) -> Result:
         now = self._clock()

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
-from django.db import connection
+from django.db import connection, transaction
 
 from governance.models import SharedState
+from routing.core.meters import Charge, Count, Metered, keep_seconds, meter
 from routing.core.sharing import StoreAway
 
 _KEYS_OF_A_QUERY = 500
@@ -58,6 +59,29 @@ class TableStore:
             there = SharedState.objects.filter(key=key, value=expected, expires_at__gt=self._now())
             removed, _ = there.delete()
             return bool(removed)
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        """In a transaction that locks the counts' rows, in the order of their keys."""
+        with _answering(), transaction.atomic():
+            counts = self._locked(charges)
+            metered, booked = meter(charges, counts, now_ms=int(self._clock() * 1000), force=force)
+            if metered.refused is None:
+                for charge, count in zip(charges, booked, strict=True):
+                    ends = self._end(keep_seconds(charge, count.used))
+                    SharedState.objects.filter(key=charge.key).update(value=count.spell(), expires_at=ends)
+            return metered
+
+    def _locked(self, charges: Sequence[Charge]) -> list[Count | None]:
+        """The counts, which nobody else changes until the transaction ends. One that was not there is, and expired."""
+        keys = sorted(charge.key for charge in charges)
+        rows = SharedState.objects.select_for_update().filter(key__in=keys).order_by("key")
+        found = {row.key: row for row in rows}
+        if len(found) < len(keys):
+            missing = [SharedState(key=key, value="", expires_at=self._now()) for key in keys if key not in found]
+            SharedState.objects.bulk_create(missing, ignore_conflicts=True)
+            found = {row.key: row for row in rows.all()}
+        there = [found[charge.key] for charge in charges]
+        return [Count.read(row.value) if row.value and row.expires_at > self._now() else None for row in there]
 
     def _keep(self, key: str, value: str, seconds: float, *moments: datetime, statement: str) -> bool:
         columns = {name: connection.ops.quote_name(name) for name in ("key", "value", "expires_at")}

@@ -7,6 +7,8 @@ memory. For things that may be lost at any time, such as a rest, a lease or a co
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from routing.core.meters import Charge, Metered
+
 
 class StoreAway(Exception):
     """The store does not answer. Whoever asked goes by what it knows itself; the cause says why."""
@@ -33,3 +35,7 @@ class SharedStore(Protocol):
 
     def remove(self, key: str, *, expected: str) -> bool:
         """Remove a value if it is the one expected; tells whether it was."""
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        """Book charges on their counts, all or none (:mod:`routing.core.meters`), in one step for all who do. No two
+        charges are for one count. ``force`` books what is known to have been used, whether or not it fits."""

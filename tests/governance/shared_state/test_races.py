@@ -12,6 +12,8 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
 
 TIMES = 100
+MOST = 60
+"""What a limit admits, of twice ``TIMES`` that ask."""
 
 PREPARE = """
 import django; django.setup()
@@ -25,6 +27,7 @@ RACE = f"""
 import sys
 import django; django.setup()
 from governance.shared_state import shared_state
+from routing.core.meters import Charge, Pace
 store = shared_state()
 store.read(["warm"])
 print("ready", flush=True)
@@ -35,8 +38,11 @@ for _ in range({TIMES}):
         before = store.read(["count"]).get("count")
         if store.swap("count", str(int(before or 0) + 1), expected=before, seconds=60):
             break
+charges = [Charge("limit:key", Pace.DAY, limit={MOST}, amount=1), Charge("limit:app", Pace.DAY, limit=10**6, amount=1)]
+admitted = sum(store.meter(charges).refused is None for _ in range({TIMES}))
+left = [level.left for level in store.meter(charges).levels]
 assert store.seconds_away() is None
-print(added, store.read(["count"])["count"], flush=True)
+print(added, store.read(["count"])["count"], admitted, *left, flush=True)
 """
 
 
@@ -86,6 +92,9 @@ def test_two_processes_race(environ: dict[str, str]) -> None:
         racer.stdin.flush()
     ends = [racer.communicate(timeout=60) for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0], ends
-    added, counts = zip(*((int(word) for word in out.split()) for out, _ in ends), strict=True)
+    added, counts, admitted, left, others = zip(*((int(word) for word in out.split()) for out, _ in ends), strict=True)
     assert sum(added) == TIMES
     assert max(counts) == 2 * TIMES
+    assert sum(admitted) == MOST
+    assert min(left) == 0
+    assert min(others) == 10**6 - MOST  # what one limit refuses, the other is not charged for

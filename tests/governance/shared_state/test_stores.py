@@ -16,6 +16,7 @@ from governance.shared_state.memory import MOST_KEPT, MemoryStore
 from governance.shared_state.server import ServerStore
 from governance.shared_state.standby import StandbyStore
 from governance.shared_state.table import TableStore
+from routing.core.meters import Charge, Metered, Pace
 from routing.core.sharing import SharedStore, StoreAway
 from tests.servers.ports import find_free_port
 from tests.servers.valkey import ValkeyServer
@@ -162,6 +163,7 @@ def test_a_server_that_is_not_there_is_away(key: str) -> None:
         lambda: store.add(key, "a", seconds=1),
         lambda: store.swap(key, "b", expected="a", seconds=1),
         lambda: store.remove(key, expected="a"),
+        lambda: store.meter([Charge(key, Pace.MINUTE, limit=1, amount=1)]),
         store.ping,
     ):
         with pytest.raises(StoreAway) as away:
@@ -208,6 +210,9 @@ class Flaky:
 
     def remove(self, key: str, *, expected: str) -> bool:
         return self._ask().remove(key, expected=expected)
+
+    def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
+        return self._ask().meter(charges, force=force)
 
 
 def test_a_process_goes_by_itself_while_the_store_is_away(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
