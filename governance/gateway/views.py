@@ -27,7 +27,7 @@ from governance.gateway.protocols import (
     openai_responses,
 )
 from governance.gateway.protocols.anthropic_replies import AnthropicWriter
-from governance.gateway.protocols.base import Head, Writer, whole_answer
+from governance.gateway.protocols.base import Head, Writer, untold_in, whole_answer
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.protocols.openai_completions_replies import OpenAICompletionsWriter
 from governance.gateway.protocols.openai_embeddings_replies import OpenAIEmbeddingsWriter
@@ -157,7 +157,10 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
         service.calls_under_way -= 1
     if isinstance(answer, CallReply):
         written = whole_answer(answer, writer=writer, head=Head.of(context))
-        return HttpResponse(written, content_type=_JSON, headers=_headers(request, context))
+        headers, untold = _headers(request, context), untold_in(answer, writer=writer)
+        if untold:
+            headers["x-signalbox-untold"] = ", ".join(untold)
+        return HttpResponse(written, content_type=_JSON, headers=headers)
     service.calls_under_way += 1
     return EventStream(_Outgoing(context, answer, service, writer), headers=_headers(request, context))
 

@@ -225,6 +225,14 @@ class ToolArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class Cited:
+    """A page that the answer rests on; ``title`` is empty where nobody says it."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """Something generated that has no canonical form (a hosted tool's result, audio): ``kind`` names it."""
 
@@ -264,6 +272,7 @@ Event = (
     | ToolCallStarted
     | ToolArguments
     | Embedded
+    | Cited
     | Opaque
     | Stopped
     | UsageReported

@@ -61,12 +61,14 @@ _MISTRAL = OpenAIAdapter(
         limit="max_tokens",
         renamed={"seed": "random_seed", "max_completion_tokens": "max_tokens"},
         lacks=frozenset({Feature.USER, Feature.VERBOSITY, Feature.SERVICE_TIER, Feature.CACHE_KEY}),
+        refuses=frozenset({"logprobs", "top_logprobs", "logit_bias", "audio", "web_search_options"}),
     )
 )
 _GROQ = OpenAIAdapter(
     Differences(
         limit="max_completion_tokens",
         lacks=frozenset({Feature.CHOICES, Feature.PARTICIPANT_NAMES}),  # answers them with 400
+        refuses=frozenset({"logprobs", "top_logprobs", "logit_bias"}),
     )
 )
 _OPENROUTER = OpenAIAdapter(Differences(limit="max_tokens"), reports_cost=True)

@@ -6,17 +6,20 @@ events: one block at a time, in the order in which they came.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from governance.gateway.errors import Problem
-from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.base import NOBODYS, Head, Untold
 from governance.gateway.protocols.charges import charge, with_charge
 from governance.gateway.protocols.seals import mark
 from routing.core.calls import (
+    Cited,
     Event,
     Frame,
+    Opaque,
     Reasoning,
     ReasoningSealed,
     Refusal,
@@ -64,6 +67,7 @@ class AnthropicWriter:
 
     protocol = Protocol.ANTHROPIC
     has_refusals = True
+    untold: Untold = MappingProxyType({Cited: "a page is cited by the vendor's own search", Opaque: NOBODYS})
 
     def problem(self, problem: Problem) -> bytes:
         return orjson.dumps(_error(problem))

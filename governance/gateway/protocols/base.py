@@ -1,6 +1,7 @@
 """What the views ask of a caller's protocol: how it spells answers, frames and errors."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -8,7 +9,18 @@ from uuid import UUID
 
 from governance.gateway.errors import Problem
 from routing.core import conversation
-from routing.core.calls import CallReply, CallRequest, Event, Frame
+from routing.core.calls import (
+    CallReply,
+    CallRequest,
+    Cited,
+    Event,
+    Frame,
+    Opaque,
+    Reasoning,
+    ReasoningSealed,
+    ToolArguments,
+    ToolCallStarted,
+)
 from routing.core.money import Money
 
 
@@ -61,6 +73,14 @@ class StreamWriter(Protocol):
         """The regular end, with what the answer cost where that is known."""
 
 
+Untold = Mapping[type[Event], str]
+
+_PLAIN = re.compile(r"\A[A-Za-z0-9_.-]{1,64}\Z")
+
+NOBODYS = "no other protocol has it"
+"""Why nobody is told of what has no canonical form."""
+
+
 class Writer(Protocol):
     """One protocol's way of answering."""
 
@@ -71,6 +91,10 @@ class Writer(Protocol):
     @property
     def has_refusals(self) -> bool:
         """Whether an answer can say that the model declined; where none can, that is told as an error."""
+
+    @property
+    def untold(self) -> Untold:
+        """What answers of other protocols can carry and this one has no place for, each with the reason."""
 
     def problem(self, problem: Problem) -> bytes:
         """The error envelope."""
@@ -94,3 +118,29 @@ class Writer(Protocol):
 def whole_answer(reply: CallReply, *, writer: Writer, head: Head) -> bytes:
     """A whole answer for the caller: the provider's own bytes where it speaks the caller's protocol."""
     return reply.body if reply.protocol is writer.protocol else writer.reply(reply.events, head=head)
+
+
+def untold_in(reply: CallReply, *, writer: Writer) -> tuple[str, ...]:
+    """What a whole answer carries and the caller's protocol has no place for, by name; nothing where it is passed on.
+
+    The names are words of ours, or a vendor's name for what only it has, as far as a header can hold that.
+    """
+    if reply.protocol is writer.protocol:
+        return ()
+    left_out = (event for event in reply.events if type(event) in writer.untold)
+    return tuple(dict.fromkeys(map(_name, left_out)))
+
+
+def _name(event: Event) -> str:
+    return event.kind if isinstance(event, Opaque) and _PLAIN.match(event.kind) else NAMES[type(event)]
+
+
+NAMES: Mapping[type[Event], str] = {
+    Reasoning: "reasoning",
+    ReasoningSealed: "signature",
+    Cited: "citations",
+    ToolCallStarted: "tool calls",
+    ToolArguments: "tool calls",
+    Opaque: "what only one vendor has",
+}
+"""What of an answer can be left out, in words."""

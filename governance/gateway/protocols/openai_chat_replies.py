@@ -5,17 +5,21 @@ events.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from governance.gateway.errors import Problem
-from governance.gateway.protocols.base import Head, StreamWriter
+from governance.gateway.protocols.base import NOBODYS, Head, StreamWriter, Untold
 from governance.gateway.protocols.charges import charge, with_charge
 from routing.core.calls import (
+    Cited,
     Event,
     Frame,
+    Opaque,
     Reasoning,
+    ReasoningSealed,
     Refusal,
     Started,
     Stopped,
@@ -46,6 +50,12 @@ class OpenAIChatWriter:
 
     protocol = Protocol.OPENAI_CHAT
     has_refusals = True
+    untold: Untold = MappingProxyType(
+        {
+            ReasoningSealed: "there is no place for a seal, and every vendor goes on without it",
+            Opaque: NOBODYS,
+        }
+    )
 
     def problem(self, problem: Problem) -> bytes:
         return orjson.dumps({"error": _error(problem)})
@@ -89,6 +99,7 @@ class ChunkWriter:
         }
         self._has_begun = False
         self._usage: Usage | None = None
+        self._length = 0
 
     def write(self, events: Sequence[Event]) -> bytes:
         return b"".join(map(self._event, events))
@@ -109,11 +120,14 @@ class ChunkWriter:
                 self._common["model"] = model or self._common["model"]
                 return b""
             case Text(text):
+                self._length += len(text)
                 return self._delta({"content": text})
             case Reasoning(text):
                 return self._delta({"reasoning_content": text})
             case Refusal(text):
                 return self._delta({"refusal": text})
+            case Cited():
+                return self._delta({"annotations": [annotation(event, self._length)]})
             case ToolCallStarted(index=index, call_id=call_id, name=name):
                 function = {"name": name, "arguments": ""}
                 call = {"index": index, "id": call_id, "type": "function", "function": function}
@@ -143,6 +157,7 @@ class _Said:
         self.finish = "stop"
         self._texts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
         self._calls: dict[int, dict[str, Any]] = {}
+        self._cited: list[Cited] = []
         for event in events:
             self._add(event)
 
@@ -155,6 +170,8 @@ class _Said:
         }
         if joined["reasoning_content"]:
             message["reasoning_content"] = joined["reasoning_content"]
+        if self._cited:
+            message["annotations"] = [annotation(each, len(joined["content"])) for each in self._cited]
         if self._calls:
             message["tool_calls"] = list(self._calls.values())
         return message
@@ -169,6 +186,8 @@ class _Said:
                 self._texts["reasoning_content"].append(text)
             case Refusal(text):
                 self._texts["refusal"].append(text)
+            case Cited():
+                self._cited.append(event)
             case ToolCallStarted(index=index, call_id=call_id, name=name):
                 function = {"name": name, "arguments": ""}
                 self._calls[index] = {"id": call_id, "type": "function", "function": function}
@@ -198,6 +217,13 @@ def _completion(reply_id: str, model: str, head: Head, message: Any, finish: str
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
     document = {"id": reply_id, "object": "chat.completion", "created": head.created, "model": model}
     return orjson.dumps({**document, "choices": [choice], **members})
+
+
+def annotation(cited: Cited, length: int) -> dict[str, Any]:
+    """A page that the answer rests on, as one of all that was written so far: where exactly, vendors say in ways of
+    their own."""
+    citation = {"url": cited.url, "title": cited.title, "start_index": 0, "end_index": length}
+    return {"type": "url_citation", "url_citation": citation}
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

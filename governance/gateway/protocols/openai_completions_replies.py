@@ -4,11 +4,12 @@ A text and why it ended is all that a completion can say. Reasoning has no place
 """
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.base import NOBODYS, Head, Untold
 from governance.gateway.protocols.charges import charge
 from governance.gateway.protocols.openai_chat_replies import (
     DONE,
@@ -17,7 +18,22 @@ from governance.gateway.protocols.openai_chat_replies import (
     framed,
     usage_of,
 )
-from routing.core.calls import Event, Refusal, Started, Stopped, StopReason, Text, Usage, UsageReported
+from routing.core.calls import (
+    Cited,
+    Event,
+    Opaque,
+    Reasoning,
+    ReasoningSealed,
+    Refusal,
+    Started,
+    Stopped,
+    StopReason,
+    Text,
+    ToolArguments,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
 from routing.core.conversation import Protocol
 from routing.core.money import Money
 
@@ -26,6 +42,13 @@ class OpenAICompletionsWriter(OpenAIChatWriter):
     """See ``base.Writer``; errors, and a provider's own frames, are those of a chat."""
 
     protocol = Protocol.OPENAI_COMPLETIONS
+    untold: Untold = MappingProxyType(
+        {
+            **dict.fromkeys((Reasoning, ReasoningSealed, Cited), "a completion is a text, and why it ended"),
+            **dict.fromkeys((ToolCallStarted, ToolArguments), "no tools can be offered"),
+            Opaque: NOBODYS,
+        }
+    )
 
     def refusal(self, message: str, *, head: Head, stream: bool) -> bytes:
         events: list[Event] = [Refusal(message), Stopped(StopReason.REFUSAL)]

@@ -5,18 +5,21 @@ events, as items: a message, a piece of reasoning, a call. Nothing is kept, so i
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from governance.gateway.errors import Problem
-from governance.gateway.protocols.base import Head
+from governance.gateway.protocols.base import NOBODYS, Head, Untold
 from governance.gateway.protocols.charges import charge, with_charge
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.protocols.seals import mark
 from routing.core.calls import (
+    Cited,
     Event,
     Frame,
+    Opaque,
     Reasoning,
     ReasoningSealed,
     Refusal,
@@ -46,6 +49,7 @@ class OpenAIResponsesWriter:
 
     protocol = Protocol.OPENAI_RESPONSES
     has_refusals = True
+    untold: Untold = MappingProxyType({Opaque: NOBODYS})
 
     def problem(self, problem: Problem) -> bytes:
         return _CHAT.problem(problem)  # one vendor, one envelope
@@ -86,6 +90,7 @@ class _Item:
         self.kind = kind
         self.document = document
         self.text = ""
+        self.annotations: list[dict[str, Any]] = []
 
 
 class EventWriter:
@@ -149,6 +154,8 @@ class EventWriter:
                 return self._think(text)
             case ReasoningSealed():
                 return self._seal(event)
+            case Cited():
+                return self._cite(event)
             case ToolCallStarted():
                 return self._start_call(event)
             case ToolArguments(index, fragment) if index in self._calls:
@@ -183,6 +190,21 @@ class EventWriter:
         name = "output_text" if kind == "text" else "refusal"
         logprobs: dict[str, Any] = {"logprobs": []} if kind == "text" else {}
         return started + self._emit(f"response.{name}.delta", **self._place(), content_index=0, delta=text, **logprobs)
+
+    def _cite(self, cited: Cited) -> bytes:
+        """A page that the text rests on; a text begins where none is being written."""
+        is_saying = self._open is not None and self._items[self._open].kind == "text"
+        started = b"" if is_saying else self._say("text", "")
+        item = self._items[-1]
+        place = {"start_index": 0, "end_index": len(item.text)}
+        item.annotations.append({"type": "url_citation", "url": cited.url, "title": cited.title, **place})
+        return started + self._emit(
+            "response.output_text.annotation.added",
+            **self._place(),
+            content_index=0,
+            annotation_index=len(item.annotations) - 1,
+            annotation=item.annotations[-1],
+        )
 
     def _think(self, text: str) -> bytes:
         started = b""
@@ -245,7 +267,7 @@ class EventWriter:
         said = b""
         match item.kind:
             case "text" | "refusal":
-                document["content"] = [_part(item.kind, text)]
+                document["content"] = [_part(item.kind, text, item.annotations)]
                 name = "output_text" if item.kind == "text" else "refusal"
                 whole = {"text": text, "logprobs": []} if item.kind == "text" else {"refusal": text}
                 said = self._emit(f"response.{name}.done", **place, content_index=0, **whole)
@@ -279,10 +301,10 @@ class EventWriter:
         return _framed({"type": kind, "sequence_number": number, **members})
 
 
-def _part(kind: str, text: str) -> dict[str, Any]:
+def _part(kind: str, text: str, annotations: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     if kind == "refusal":
         return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return {"type": "output_text", "text": text, "annotations": [*annotations], "logprobs": []}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

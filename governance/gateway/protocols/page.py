@@ -10,11 +10,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from governance.gateway.protocols.anthropic import BOOK as ANTHROPIC
+from governance.gateway.protocols.anthropic_replies import AnthropicWriter
+from governance.gateway.protocols.base import NAMES, Writer
 from governance.gateway.protocols.fields import Fate, Field, FieldBook
 from governance.gateway.protocols.openai_chat import BOOK as OPENAI_CHAT
+from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
 from governance.gateway.protocols.openai_completions import BOOK as OPENAI_COMPLETIONS
+from governance.gateway.protocols.openai_completions_replies import OpenAICompletionsWriter
 from governance.gateway.protocols.openai_embeddings import BOOK as OPENAI_EMBEDDINGS
 from governance.gateway.protocols.openai_responses import BOOK as OPENAI_RESPONSES
+from governance.gateway.protocols.openai_responses_replies import OpenAIResponsesWriter
 from routing.core.conversation import Protocol
 from routing.providers.base import Api, Carries
 from routing.providers.registry import ADAPTER_TYPES
@@ -63,6 +68,14 @@ def outgoing(protocol: Protocol) -> Mapping[Protocol, Carries]:
     return {protocol: served[protocol], **served}
 
 
+WRITERS: tuple[Writer, ...] = (
+    OpenAIChatWriter(),
+    AnthropicWriter(),
+    OpenAIResponsesWriter(),
+    OpenAICompletionsWriter(),
+)
+"""What answers are written by; vectors carry nothing beside themselves."""
+
 INTRODUCTION = """\
 # Protocols
 
@@ -78,7 +91,9 @@ listed is refused like one that is; null means that a field is not there.
 Answers are written back in the caller's protocol, whole and streamed: text, reasoning, refusals, tool calls, the reason
 the model stopped, and usage with its cached, written and reasoning parts. Reasoning that a vendor sealed is handed back
 to that vendor through the caller ([decision 0071](decisions/0071-reasoning-belongs-to-whom-sealed-it.md)), except by
-chat completions, which have no place for a seal. Citations and log probabilities are not written in another protocol.
+chat completions, which have no place for a seal. Log probabilities, sound and what tools of a vendor bring come only to
+those who ask for it, and asking for it is refused across protocols, as the tables say. What may come unasked and has no
+place in the caller's protocol is in the last table; a whole answer that had some says so in `x-signalbox-untold`.
 """
 
 
@@ -118,9 +133,19 @@ def lines() -> Iterator[str]:
         yield ""
 
 
+def answers() -> Iterator[str]:
+    """What of an answer each protocol has no place for."""
+    yield "## What an answer may carry\n"
+    yield "| | " + " | ".join(f"in {TITLES[each.protocol]}" for each in WRITERS) + " |"
+    yield f"|---|{'---|' * len(WRITERS)}"
+    for kind, name in NAMES.items():
+        cells = [f"not told: {each.untold[kind]}" if kind in each.untold else "told" for each in WRITERS]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join(lines()).rstrip() + "\n"
+    return "\n".join([*lines(), *answers()]).rstrip() + "\n"
 
 
 def _words(feature: str) -> str:

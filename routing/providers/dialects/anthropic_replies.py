@@ -9,6 +9,7 @@ from typing import Any
 
 from routing.core.calls import (
     CallReply,
+    Cited,
     Coverage,
     Event,
     Frame,
@@ -172,7 +173,9 @@ class _Blocks:
     def start(self, index: int, block: Mapping[str, Any]) -> list[Event]:
         match block.get("type"):
             case "text":
-                return _said(Text, block.get("text"))
+                citations = block.get("citations")
+                cited = [each for one in citations for each in _cited(one)] if isinstance(citations, list) else []
+                return [*_said(Text, block.get("text")), *cited]
             case "thinking":
                 return [*_said(Reasoning, block.get("thinking")), *_sealed(block.get("signature"))]
             case "redacted_thinking":
@@ -190,6 +193,8 @@ class _Blocks:
                 return _said(Reasoning, delta.get("thinking"))
             case "signature_delta":
                 return _sealed(delta.get("signature"))
+            case "citations_delta":
+                return _cited(delta.get("citation"))
             case "input_json_delta":
                 fragment = text_of(delta.get("partial_json"))
                 number = self._number.get(index)
@@ -221,6 +226,13 @@ class _Blocks:
 
 def _said(kind: type[Text] | type[Reasoning], text: object) -> list[Event]:
     return [kind(text)] if isinstance(text, str) and text else []
+
+
+def _cited(citation: object) -> list[Event]:
+    """A page that was cited; a place in a document of the request has no address."""
+    said = object_of(citation)
+    url = text_of(said.get("url"))
+    return [Cited(url, text_of(said.get("title"))) if url else Opaque("citations")]
 
 
 def _sealed(signature: object) -> list[Event]:

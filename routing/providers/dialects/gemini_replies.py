@@ -9,6 +9,7 @@ from typing import Any
 
 from routing.core.calls import (
     CallReply,
+    Cited,
     Coverage,
     Event,
     Frame,
@@ -121,6 +122,7 @@ class _Answer:
         self._reply_id = ""
         self._has_started = False
         self._count = 0
+        self._urls: set[str] = set()
         self.has_stopped = False
 
     def read(self, document: Mapping[str, Any]) -> list[Event]:
@@ -147,6 +149,7 @@ class _Answer:
         parts = object_of(candidate.get("content")).get("parts")
         for part in parts if isinstance(parts, list) else []:
             events += self._part(object_of(part))
+        events += self._cited(candidate)
         reason = candidate.get("finishReason")
         if isinstance(reason, str) and reason:
             self.has_stopped = True
@@ -155,6 +158,17 @@ class _Answer:
                 stopped = StopReason.TOOL_CALLS
             events.append(Stopped(stopped))
         return events
+
+    def _cited(self, candidate: Mapping[str, Any]) -> list[Event]:
+        """The pages that the vendor's search found, or that the model repeats: each once."""
+        found = object_of(candidate.get("groundingMetadata")).get("groundingChunks")
+        pages = [object_of(object_of(each).get("web")) for each in (found if isinstance(found, list) else [])]
+        repeated = object_of(candidate.get("citationMetadata")).get("citationSources")
+        pages += [object_of(each) for each in (repeated if isinstance(repeated, list) else [])]
+        urls = {text_of(each.get("uri")): text_of(each.get("title")) for each in pages}
+        new = [Cited(url, title) for url, title in urls.items() if url and url not in self._urls]
+        self._urls |= urls.keys()
+        return [*new]
 
     def _part(self, part: Mapping[str, Any]) -> list[Event]:
         text, called = text_of(part.get("text")), part.get("functionCall")

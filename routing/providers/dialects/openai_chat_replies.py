@@ -6,12 +6,13 @@ other protocols.
 With several choices (``n``) the events of all of them come in the order of arrival: all of them are paid for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from routing.core.calls import (
     CallReply,
+    Cited,
     Coverage,
     Event,
     Frame,
@@ -88,6 +89,7 @@ def read_reply(
         refused = _read_message(message, calls, events)
         events += calls.end()
         _stop(choice.get("finish_reason"), refused, number, events)
+    events += read_sources(document, set())
     events += _metered(document, reports_cost=reports_cost)
     return CallReply(protocol, body, tuple(events))
 
@@ -102,6 +104,7 @@ class ChunkReader:
     __slots__ = (
         "_calls",
         "_choices",
+        "_cited",
         "_endpoint",
         "_hides_usage",
         "_is_started",
@@ -125,6 +128,7 @@ class ChunkReader:
         protocol: Protocol = Protocol.OPENAI_CHAT,
     ) -> None:
         self._protocol = protocol
+        self._cited: set[str] = set()
         self._choices = choices
         self._endpoint = endpoint
         self._hides_usage = hides_usage
@@ -182,6 +186,7 @@ class ChunkReader:
             events.append(_started(chunk))
         if choices:
             self._read_choices(choices, events)
+        events += read_sources(chunk, self._cited)
         events += metered
         return Frame(raw, tuple(events), hidden=self._hides_usage and not choices and bool(metered))
 
@@ -209,6 +214,22 @@ class ChunkReader:
                 if calls is not None:
                     events += calls.end()
                 _stop(reason, number in self._refused, number, events)
+
+
+def read_sources(document: Mapping[str, Any], cited: set[str]) -> list[Event]:
+    """The pages that a host which searches by itself names beside its answer, in every piece of it: each once.
+
+    Some name pages with titles, some by addresses alone, some both ways.
+    """
+    sources: list[Event] = []
+    for member in ("search_results", "citations"):
+        entries = document.get(member)
+        for entry in entries if isinstance(entries, list) else []:
+            url = entry if isinstance(entry, str) else text_of(object_of(entry).get("url"))
+            if url and url not in cited:
+                cited.add(url)
+                sources.append(Cited(url, text_of(object_of(entry).get("title"))))
+    return sources
 
 
 def read_usage(block: object) -> Usage | None:
@@ -354,6 +375,9 @@ def _read_message(message: Mapping[str, Any], tools: _ToolCalls, events: list[Ev
             events.append(Text(content))
         elif isinstance(content, list):
             _read_parts(content, events)
+    annotations = message.get("annotations")
+    if isinstance(annotations, list):
+        events += cited_in(object_of(object_of(each).get("url_citation")) for each in annotations)
     refusal = message.get("refusal")
     if refusal and isinstance(refusal, str):
         events.append(Refusal(refusal))
@@ -366,6 +390,11 @@ def _read_message(message: Mapping[str, Any], tools: _ToolCalls, events: list[Ev
     if isinstance(call, dict):
         tools.read({"index": 0, "function": call}, events)
     return bool(refusal)
+
+
+def cited_in(citations: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The pages that citations name by their address; those of files have none."""
+    return [Cited(url, text_of(each.get("title"))) for each in citations if (url := text_of(each.get("url")))]
 
 
 def _read_parts(parts: list[Any], events: list[Event]) -> None:

@@ -28,7 +28,7 @@ from routing.core.conversation import (
 )
 from routing.core.features import Feature, features_of
 from routing.providers.base import Carries
-from routing.providers.dialects.carrying import not_carried, refuse_uncarried
+from routing.providers.dialects.carrying import not_carried, refusal, refuse_uncarried
 from routing.providers.dialects.efforts import effort_of
 from routing.providers.dialects.splicing import members_of, renamed_members, splice, with_members
 from routing.providers.dialects.tools import arguments_of, description_of, flat_name, schema_of
@@ -96,12 +96,14 @@ class Differences:
         limit: the field that limits the answer.
         renamed: fields that have another name there, forwarded requests included.
         lacks: features the host refuses, or worse, ignores.
+        refuses: the same of fields that only this protocol has, unless they ask for nothing.
     """
 
     asks_for_usage: bool = True
     limit: str = "max_completion_tokens"
     renamed: Mapping[str, str] = field(default_factory=dict)
     lacks: frozenset[Feature] = frozenset()
+    refuses: frozenset[str] = frozenset()
 
 
 OPENAI_ITSELF = Differences()
@@ -128,6 +130,9 @@ def request_body(
             raise not_carried(request, min(missing), into="this host")
     original = request.original
     if original is not None and original.protocol is Protocol.OPENAI_CHAT:
+        refused = [name for name in differences.refuses if original.document.get(name)]
+        if refused:
+            raise refusal(min(refused), into="this host")
         asks = stream and differences.asks_for_usage and not request.wants_usage
         return forwarded(original, model_id, asks=asks, renamed=differences.renamed)
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.OPENAI_CHAT, into=INTO)

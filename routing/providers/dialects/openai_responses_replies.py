@@ -29,6 +29,7 @@ from routing.core.conversation import Protocol, ToolKind
 from routing.core.failures import CallFailed
 from routing.providers.base import Endpoint
 from routing.providers.dialects.documents import Counts, object_of, parse_json, text_of
+from routing.providers.dialects.openai_chat_replies import cited_in
 from routing.providers.dialects.tools import ToolNames
 from routing.providers.errors import ProviderFailed, classify_error_object, cut_off, unreadable
 from routing.providers.sse import ServerEvent
@@ -100,6 +101,8 @@ class EventReader:
                 return items.added(number, object_of(document.get("item")))
             case "response.output_text.delta":
                 return items.piece(number, Text(delta))
+            case "response.output_text.annotation.added":
+                return cited_in([object_of(document.get("annotation"))])
             case "response.refusal.delta":
                 return items.piece(number, Refusal(delta))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
@@ -213,6 +216,7 @@ class _Items:
                 events += self.piece(index, Refusal(text_of(part.get("refusal"))))
             else:
                 events += self.piece(index, Text(text_of(part.get("text"))))
+                events += cited_in(map(object_of, _list(part, "annotations")))
         return events
 
     def _reasoning(self, index: int, item: Mapping[str, Any]) -> list[Event]:
