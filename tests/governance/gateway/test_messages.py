@@ -148,6 +148,15 @@ def test_every_vendor_is_reached(world: World, vendor: Vendor, stream: bool) -> 
     assert (call.success, call.actual_output_tokens, call.usage_coverage) == (True, vendor.usage.output, "exact")
 
 
+def test_what_has_no_place_in_an_answer_is_named_beside_it(world: World) -> None:
+    speak(world, OPENAI)
+    world.script(whole(orjson.dumps({**OPENAI.whole, "citations": ["https://pages.example/ulm"]})))
+    assert ask(world).headers["x-signalbox-untold"] == "citations"
+    reply = world.gateway.chat()  # whose protocol it came in: nothing is left out
+    assert "x-signalbox-untold" not in reply.headers
+    assert reply.json["citations"] == ["https://pages.example/ulm"]
+
+
 @pytest.mark.parametrize("vendor", OTHERS, ids=str)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_tool_calls_arrive_one_block_after_the_other(world: World, vendor: Vendor, stream: bool) -> None:

@@ -114,7 +114,7 @@ def test_thinking_in_pieces_is_sealed_at_its_end() -> None:
 
 def test_what_is_new_is_named_and_not_fatal() -> None:
     stream = Stream()
-    assert stream.delta(type="citations_delta", citation={}) == [Opaque("citations_delta")]
+    assert stream.delta(type="colour_delta", colour={}) == [Opaque("colour_delta")]
     assert stream("content_block_start", index=0, content_block={"type": "hologram"}) == [Opaque("hologram")]
     assert stream("something_new") == []
     assert stream("ping") == []
