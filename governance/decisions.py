@@ -14,7 +14,7 @@ from threading import Lock
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.settings_store.store import EffectiveSettings, settings_poll
-from routing.circuits import FailureStreaks
+from routing.circuits import Circuits
 from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision, decide
 from routing.core.plan import Fallback, Plan, Preference, plan
@@ -55,7 +55,7 @@ class Standing:
     settings: EffectiveSettings
     snapshot: CatalogueSnapshot
     figures: Figures
-    streaks: FailureStreaks
+    circuits: Circuits
     since: datetime
     fresh_until: datetime | None
     context_lengths: tuple[int, ...]
@@ -68,7 +68,7 @@ class Standing:
         settings: EffectiveSettings,
         snapshot: CatalogueSnapshot,
         figures: Figures,
-        streaks: FailureStreaks,
+        circuits: Circuits,
         now: datetime,
     ) -> "Standing":
         """Put together what is in force."""
@@ -79,7 +79,7 @@ class Standing:
             settings=settings,
             snapshot=snapshot,
             figures=figures,
-            streaks=streaks,
+            circuits=circuits,
             since=now,
             fresh_until=min(coming, default=None),
             context_lengths=tuple(sorted(lengths)),
@@ -97,7 +97,7 @@ def under(standing: Standing, settings: EffectiveSettings, *, now: datetime) -> 
     if (policy.telemetry, policy.currency) != (other.telemetry, other.currency):
         measured = _Measured()
         measured.refresh(settings, now=now)
-        figures = measured.figures_of(standing.snapshot, streaks=standing.streaks)
+        figures = measured.figures_of(standing.snapshot, circuits=standing.circuits)
     return replace(standing, settings=settings, figures=figures, remembered={})
 
 
@@ -179,11 +179,11 @@ class StandingPoll:
     Any thread may refresh; who comes second waits for the first and then looks for itself.
     """
 
-    def __init__(self, *, streaks: FailureStreaks) -> None:
+    def __init__(self, *, circuits: Circuits) -> None:
         self._settings = settings_poll()
         self._catalogue = catalogue_poll()
         self._measured = _Measured()
-        self._streaks = streaks
+        self._circuits = circuits
         self._standing: Standing | None = None
         self._refreshing = Lock()
 
@@ -224,8 +224,8 @@ class StandingPoll:
         self._standing = standing = Standing.of(
             settings=settings,
             snapshot=snapshot,
-            figures=self._measured.figures_of(snapshot, streaks=self._streaks),
-            streaks=self._streaks,
+            figures=self._measured.figures_of(snapshot, circuits=self._circuits),
+            circuits=self._circuits,
             now=now,
         )
         return standing
@@ -257,14 +257,14 @@ class _Measured:
             self.health = self._read_health(now) if policy.telemetry else {}
         return read
 
-    def figures_of(self, snapshot: CatalogueSnapshot, *, streaks: FailureStreaks) -> Figures:
+    def figures_of(self, snapshot: CatalogueSnapshot, *, circuits: Circuits) -> Figures:
         """What was read, by model."""
         return figures_of(
             snapshot.catalogue,
             quality=snapshot.quality,
             health=self.health,
             history=self.history,
-            failures_in_a_row=streaks.counts,
+            failures_in_a_row=circuits.counts,
         )
 
     def _read_history(self, now: datetime) -> Mapping[HistoryKey, HistoryFigure] | None:
@@ -328,5 +328,5 @@ def _memory_key(
         requirements.needs,
         None if prompt is None else bisect_left(standing.context_lengths, prompt),
         limits,
-        standing.streaks.generation if configuration.order is ListedOrder.HEALTHIEST else None,
+        standing.circuits.generation if configuration.order is ListedOrder.HEALTHIEST else None,
     )

@@ -14,7 +14,8 @@ from governance.demo.draws import usage_of
 from governance.demo.habits import CALLS_OF_A_WEEK, HABITS, Habit
 from governance.demo.profiles import FAULT_RATE, FAULT_RATES, profile_of
 from governance.settings_store.store import EffectiveSettings
-from routing.circuits import FailureStreaks
+from governance.shared_state.memory import MemoryStore
+from routing.circuits import Circuits
 from routing.core.plan import Plan
 from routing.core.pricing import cost, price_at
 from routing.core.requirements import Requirements
@@ -104,7 +105,7 @@ class Choices:
             settings=self.world.settings,
             snapshot=snapshot,
             figures=_figures(self.world, moment),
-            streaks=FailureStreaks(),
+            circuits=Circuits(store=MemoryStore()),
             now=moment,
         )
         own = OPERATION_CAPABILITY[habit.operation]

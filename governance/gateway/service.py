@@ -1,7 +1,8 @@
 """The process behind the gateway: what is in force, the ways out, and who keeps both going.
 
-Opened with the server's lifespan and closed with it. Two tasks run for as long: one asks twice a second whether records
-have changed, the other writes records of calls as they come. Neither is ever waited for by a call.
+Opened with the server's lifespan and closed with it. Three tasks run for as long: one asks twice a second whether
+records have changed, one tells other processes of routes that rest and hears of theirs, one writes records of calls as
+they come. None is ever waited for by a call.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -21,7 +23,7 @@ from governance.gateway.bridge import Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
 from governance.shared_state import shared_state
-from routing.circuits import FailureStreaks
+from routing.circuits import Circuits
 from routing.endpoints import Endpoints
 from routing.providers.outbound import OutboundPolicy
 from routing.providers.transport import HttpTransport
@@ -66,12 +68,13 @@ class Service:
 
     def __init__(self) -> None:
         self.shared = shared_state()
-        self._streaks = FailureStreaks()
-        self._standing = StandingPoll(streaks=self._streaks)
+        self.circuits = Circuits(store=self.shared, on_change=self._tell_others)
+        self._standing = StandingPoll(circuits=self.circuits)
         self._directory: Polled[Directory] = directory_poll()
         self._bridge = Bridge()
         self._aside = Aside()
         self._wake = asyncio.Event()
+        self._told = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self._transport = HttpTransport(policy=OutboundPolicy(allow=frozenset(_allowed())))
@@ -134,7 +137,9 @@ class Service:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
         self.loop = asyncio.get_running_loop()
         await self._poll()
-        self._tasks = [asyncio.create_task(self._keep_polling()), asyncio.create_task(self._keep_writing())]
+        await self._share()
+        keepers = (self._keep_polling(), self._keep_sharing(), self._keep_writing())
+        self._tasks = [asyncio.create_task(keeper) for keeper in keepers]
 
     async def close(self) -> None:
         """Let calls under way end, write what waits, close every connection."""
@@ -145,6 +150,7 @@ class Service:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._share()
         await self._write_what_waits()
         await self._transport.aclose()
         self._aside.close()
@@ -168,6 +174,7 @@ class Service:
         """Look at once whether anything changed, figures included, and write what waits."""
         self._standing.forget_figures()
         await self._poll()
+        await self._share()
         await self._bridge.cross(self._recorder.flush)
 
     async def cross(
@@ -200,6 +207,29 @@ class Service:
     def _read(self) -> None:
         self._standing.refresh()
         self._directory.refresh()
+
+    def _tell_others(self) -> None:
+        """Something about a route has changed, in whichever thread: let other processes know in a moment."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._told.set)
+
+    async def _keep_sharing(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._told.wait()
+            self._told.clear()
+            await self._share()
+            await asyncio.sleep(GATHER_SECONDS)
+
+    async def _share(self) -> None:
+        """Tell other processes which routes rest, and hear of theirs. What goes wrong is tried again."""
+        standing = self._standing.current
+        models = [] if standing is None else [each.identifier for each in standing.snapshot.catalogue.models]
+        try:
+            await self._bridge.cross(self.circuits.share, models)
+        except Exception:
+            logger.exception("what routes do cannot be shared; the process goes by what it knows itself")
 
     async def _keep_writing(self) -> None:
         while True:
@@ -272,10 +302,15 @@ def standing_now() -> Standing:
     """What a call of this moment is decided by, for pages and programs that ask a question.
 
     Read by whoever asks, so it holds what was changed a moment ago. In a process that serves calls it is their own
-    standing, with the figures and the failures in a row that decide them; any other process reads figures of its own
-    and knows of no failures in a row. Never asked within a transaction, whose changes may yet be undone.
+    standing, with the figures and circuits that decide them; any other process reads figures of its own, and of
+    circuits what is shared. Never asked within a transaction, whose changes may yet be undone.
 
     Raises:
         django.db.Error: it cannot be read.
     """
-    return StandingPoll(streaks=FailureStreaks()).refresh() if _service is None else _service.standing_now()
+    if _service is not None:
+        return _service.standing_now()
+    circuits = Circuits(store=shared_state())
+    standing = StandingPoll(circuits=circuits).refresh()
+    circuits.share(each.identifier for each in standing.snapshot.catalogue.models)
+    return standing

@@ -3,13 +3,22 @@
 from functools import partial
 
 from governance.gateway.context import Answer, CallContext, Layer, Proceed
-from governance.gateway.middleware import admission, decide, fall_through, provider_call, schema, telemetry
+from governance.gateway.middleware import (
+    admission,
+    circuit,
+    decide,
+    fall_through,
+    provider_call,
+    schema,
+    telemetry,
+)
 
 STACK: tuple[Layer, ...] = (
     telemetry.handle,
     admission.handle,
     decide.handle,
     fall_through.handle,
+    circuit.handle,
     schema.handle,
     provider_call.handle,
 )

@@ -30,16 +30,20 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A route or a fallback configuration that was passed over without being asked."""
+    """A route or a fallback configuration that was passed over without being asked.
+
+    ``again_in`` are the seconds until it may be asked, where that is known.
+    """
 
     name: str
     reason: SkipReason
     detail: str
+    again_in: float | None = None
 
     @classmethod
-    def of(cls, name: str, reason: SkipReason, detail: str = "") -> "Skip":
+    def of(cls, name: str, reason: SkipReason, detail: str = "", *, again_in: float | None = None) -> "Skip":
         """A skip whose sentence is the reason's label unless something more exact is known."""
-        return cls(name, reason, detail or LABELS[reason])
+        return cls(name, reason, detail or LABELS[reason], again_in)
 
 
 class RouteSkipped(Exception):
@@ -48,10 +52,11 @@ class RouteSkipped(Exception):
     That is no failure of the route, and not repeated; the next route of the plan is asked instead.
     """
 
-    def __init__(self, reason: SkipReason, detail: str = "") -> None:
+    def __init__(self, reason: SkipReason, detail: str = "", *, again_in: float | None = None) -> None:
         super().__init__(detail or LABELS[reason])
         self.reason = reason
         self.detail = detail
+        self.again_in = again_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ def final_failure(
     The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was
     skipped for money; else ``transient`` if one was resting or saturated; else ``internal_error`` if one cannot be
     used as it is set up; else ``forbidden`` if only the key stood in the way; else ``unsupported``. Every skip
-    and every refusal is listed.
+    and every refusal is listed. If routes only rest, it says after how long the first of them may be asked.
 
     Args:
         decision: of the configuration asked for.
@@ -174,7 +179,8 @@ def final_failure(
     message = f"{message}. {listing}" if listing else message
     if kind is FailureKind.UNSUPPORTED and not_carried is not None:
         return replace(not_carried, message=message)
-    return Failure(kind, message)
+    waits = [skip.again_in for skip in skips if skip.again_in is not None]
+    return Failure(kind, message, retry_after=min(waits, default=None) if kind is FailureKind.TRANSIENT else None)
 
 
 def _told(skips: Sequence[Skip]) -> list[str]:

@@ -166,6 +166,14 @@ class RejectionReason(StrEnum):
     OPERATION_CAPABILITY_MISSING = "operationCapabilityMissing"
 
 
+class RestCause(StrEnum):
+    """What makes a route rest."""
+
+    FAILURES = "failures"
+    PREFLIGHT = "preflight"
+    PAUSED = "paused"
+
+
 class SkipReason(StrEnum):
     """Why a planned route was passed over without being asked. A skip is no failure of the route."""
 
@@ -301,13 +309,18 @@ LABELS = Labels(
         RejectionReason.OPERATION_CAPABILITY_MISSING: "Declares capabilities, but not one that this call needs",
     },
     {
+        RestCause.FAILURES: "It failed",
+        RestCause.PREFLIGHT: "Denied at preflight",
+        RestCause.PAUSED: "Paused by an operator",
+    },
+    {
         SkipReason.CONFIGURATION_MISSING: "The fallback configuration does not exist",
         SkipReason.CONFIGURATION_INACTIVE: "The fallback configuration is switched off",
         SkipReason.CONFIGURATION_FORBIDDEN: "The key does not allow the fallback configuration",
         SkipReason.NOTHING_ELIGIBLE: "No candidate of the fallback configuration is eligible",
         SkipReason.ALREADY_PLANNED: "The route already stands earlier in the plan",
         SkipReason.UNKNOWN_TO_PROVIDER: "The provider does not know this model",
-        SkipReason.RESTING: "The route is resting after failures",
+        SkipReason.RESTING: "The route is resting",
         SkipReason.SATURATED: "The provider's concurrency limit is reached",
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
         SkipReason.CONTEXT_NO_LONGER: "Its context is no longer than the one that was exceeded",

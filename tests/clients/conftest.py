@@ -112,6 +112,8 @@ def _furnish_coding(coding_model: CodingModel, *, configuration: str, adapter_ty
 @pytest.fixture
 def simulator(installation: Installation) -> SimulatorServer:
     """The simulator as it was at its start."""
+    if installation.simulator.has_failed:
+        installation.web.let_routes_serve()
     installation.simulator.restore_behaviours()
     installation.simulator.reset_stats()
     return installation.simulator

@@ -194,6 +194,7 @@ def test_a_final_failure_is_not_tried_again_by_the_client(
     """The client would ask three times by itself: for each of its tries we would ask every route again."""
     simulator.fail(kind)
     for stream in (False, True):
+        installation.web.let_routes_serve()
         simulator.reset_stats()
         with pytest.raises(error) as caught:
             sdk.chat.completions.create(model="support-chat", messages=ASKED, stream=stream)

@@ -20,7 +20,8 @@ from governance.demo.world import BAD_PROVIDER, World, nominal_history
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import CALL_HISTORY
 from governance.settings_store.store import load_settings
-from routing.circuits import FailureStreaks
+from governance.shared_state.memory import MemoryStore
+from routing.circuits import Circuits
 from routing.core.policy import PolicyMode
 from routing.core.pricing import Price as PriceValue
 from routing.core.requirements import Requirements
@@ -79,7 +80,7 @@ def past(seeded_once: Past, django_db_blocker: DjangoDbBlocker) -> Iterator[Past
 def standing_with(*, history: bool, now: datetime = NOW) -> Standing:
     """What is in force over the rows as they are."""
     store_setting(CALL_HISTORY.key, history, author=SOMEBODY)
-    poll = StandingPoll(streaks=FailureStreaks())
+    poll = StandingPoll(circuits=Circuits(store=MemoryStore()))
     poll.refresh(now=now)
     assert poll.current is not None
     return poll.current

@@ -16,10 +16,12 @@ from governance.changes.settings import clear_setting, store_setting
 from governance.decisions import HEALTH_AGE, HISTORY_AGE, Ruling, Standing, StandingPoll, lay_out, rule
 from governance.settings_store.registry import CALL_HISTORY, CURRENCY, POLICY_MODE, TELEMETRY
 from governance.settings_store.store import EffectiveSettings, SubmissionPolicy
-from routing.circuits import FailureStreaks
+from governance.shared_state.memory import MemoryStore
+from routing.circuits import Circuits
 from routing.core.catalogue import Catalogue, ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria, override
 from routing.core.decision import decide
+from routing.core.failures import Failure, FailureKind
 from routing.core.money import Money
 from routing.core.plan import Preference, Skip, Step
 from routing.core.policy import PolicyMode, RoutingPolicy
@@ -90,16 +92,35 @@ HISTORY = {
 }
 
 
+def alone() -> Circuits:
+    """The circuits of a process that shares them with nobody."""
+    return Circuits(store=MemoryStore())
+
+
+def fail(circuits: Circuits, model: str) -> None:
+    """A call to the model fails, in a way that opens nothing."""
+    admission = circuits.admit(model)
+    assert admission is not None
+    circuits.failed(model, admission, Failure(FailureKind.UNREADABLE, "garbage"))
+
+
+def serve(circuits: Circuits, model: str) -> None:
+    """A call to the model is answered."""
+    admission = circuits.admit(model)
+    assert admission is not None
+    circuits.served(model, admission)
+
+
 def standing_of(
     *,
     policy: RoutingPolicy | None = None,
-    streaks: FailureStreaks | None = None,
+    circuits: Circuits | None = None,
     models: tuple[ModelSpec, ...] = MODELS,
     now: datetime = NOW,
 ) -> Standing:
     """What is in force on paper."""
     catalogue = Catalogue.of(models, version=3)
-    streaks = streaks or FailureStreaks()
+    circuits = circuits or alone()
     return Standing.of(
         settings=EffectiveSettings(
             routing=policy or RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True),
@@ -121,9 +142,9 @@ def standing_of(
             quality={"fast": 0.5, "huge": 0.9},
             health={"openai": HealthFigure(10, 9, 500.0)},
             history=HISTORY,
-            failures_in_a_row=streaks.counts,
+            failures_in_a_row=circuits.counts,
         ),
-        streaks=streaks,
+        circuits=circuits,
         now=now,
     )
 
@@ -161,12 +182,12 @@ QUESTIONS = st.tuples(
 @settings(max_examples=150, deadline=None)
 @given(asked=st.lists(QUESTIONS, min_size=2, max_size=25))
 def test_a_remembered_ruling_is_the_one_that_would_be_made_afresh(asked: list[Any]) -> None:
-    streaks = FailureStreaks()
-    standing = standing_of(streaks=streaks)
+    circuits = alone()
+    standing = standing_of(circuits=circuits)
     for configuration, requirements, limits, now, event in asked:
         if event:
             model, _, happens = event.partition(" ")
-            (streaks.failed if happens == "fails" else streaks.served)(model)
+            (fail if happens == "fails" else serve)(circuits, model)
         ruling = rule(standing, configuration, requirements=requirements, limits=limits, now=now)
         fresh = decide(
             configuration=configuration,
@@ -269,45 +290,29 @@ def test_a_price_comes_into_force_at_its_second() -> None:
 
 
 def test_the_healthiest_order_sees_a_failure_at_once() -> None:
-    streaks = FailureStreaks()
-    standing = standing_of(streaks=streaks)
+    circuits = alone()
+    standing = standing_of(circuits=circuits)
 
     def order() -> list[str]:
         ruling = rule(standing, LISTED, requirements=CHAT, now=NOW)
         return [each.model.identifier for each in ruling.decision.eligible]
 
     assert order() == ["wise", "fast", "odd"]
-    streaks.failed("wise")
+    fail(circuits, "wise")
     assert order() == ["fast", "odd", "wise"]
-    streaks.failed("fast")
-    streaks.failed("fast")
+    fail(circuits, "fast")
+    fail(circuits, "fast")
     assert order() == ["odd", "wise", "fast"]
-    streaks.served("fast")
+    serve(circuits, "fast")
     assert order() == ["fast", "odd", "wise"]
 
 
 def test_other_orders_do_not_decide_anew_for_a_failure() -> None:
-    streaks = FailureStreaks()
-    standing = standing_of(streaks=streaks)
+    circuits = alone()
+    standing = standing_of(circuits=circuits)
     before = rule(standing, CHEAPEST, requirements=CHAT, now=NOW)
-    streaks.failed("wise")
+    fail(circuits, "wise")
     assert rule(standing, CHEAPEST, requirements=CHAT, now=NOW) is before
-
-
-def test_streaks() -> None:
-    streaks = FailureStreaks()
-    live = streaks.counts
-    assert (streaks.generation, dict(live)) == (0, {})
-    streaks.served("fast")
-    assert streaks.generation == 0  # nothing has changed
-    streaks.failed("fast")
-    streaks.failed("fast")
-    streaks.failed("wise")
-    assert (streaks.generation, dict(live)) == (3, {"fast": 2, "wise": 1})
-    streaks.served("fast")
-    assert (streaks.generation, dict(live)) == (4, {"wise": 1})
-    with pytest.raises(TypeError):
-        live["fast"] = 1  # type: ignore[index]
 
 
 def test_the_routes_of_a_call() -> None:
@@ -373,7 +378,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 @pytest.fixture
 def poll(db: None) -> StandingPoll:
-    return StandingPoll(streaks=FailureStreaks())
+    return StandingPoll(circuits=alone())
 
 
 def in_force(poll: StandingPoll, now: datetime = NOW) -> Standing:

@@ -41,12 +41,21 @@ class FakeServices:
 
 
 @dataclass
+class FakeShared:
+    away: float | None = None
+
+    def seconds_away(self) -> float | None:
+        return self.away
+
+
+@dataclass
 class FakeService:
     """An open gateway, as far as readiness looks at it."""
 
     in_force: object | None = "keys and catalogue"
     seconds_since_read: float | None = 0.25
     services: FakeServices = field(default_factory=FakeServices)
+    shared: FakeShared = field(default_factory=FakeShared)
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +96,7 @@ def test_an_installation_with_everything_is_ready(client: Client) -> None:
             "redis": {"status": "not configured"},
             "snapshot": {"status": "ok", "age_seconds": 0.2},
             "records": {"status": "ok", "waiting": 0, "lost": 0},
+            "shared_state": {"status": "ok"},
             "workers": {"status": "not configured"},
             "schedule": {"status": "not configured"},
             "submissions": {"status": "ok", "waiting": 0},
@@ -129,6 +139,7 @@ def test_a_database_that_is_away_is_named_as_the_reason_without_details(
         "redis": "not configured",
         "snapshot": "ok",
         "records": "ok",
+        "shared_state": "ok",
         "workers": "not configured",
         "schedule": "not configured",
         "submissions": "unknown",
@@ -235,6 +246,15 @@ def test_records_that_wait_are_told(client: Client, gateway: FakeService, waitin
     response = client.get("/readyz")
     found = response.json()["checks"]["records"]
     assert (response.status_code, found["status"], found["waiting"], found["lost"]) == (200, status, waiting, 3)
+
+
+@pytest.mark.django_db
+def test_a_process_that_goes_by_itself_says_so(client: Client, gateway: FakeService) -> None:
+    gateway.shared = FakeShared(away=12.34)
+    response = client.get("/readyz")
+    found = response.json()["checks"]["shared_state"]
+    assert (response.status_code, found["status"], found["reason"]) == (200, "warning", "shared_state_away")
+    assert found["away_seconds"] == 12.3
 
 
 # --- Workers --------------------------------------------------------------------------------------------------------

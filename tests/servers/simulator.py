@@ -64,6 +64,9 @@ class SimulatorServer:
         """The base URL of a provider's API, up to and including ``/v1``."""
         return f"{self.url}/v1" if provider is None else f"{self.url}/{provider}/v1"
 
+    has_failed = False
+    """Whether it was told to fail since its behaviours were last restored."""
+
     def start(self) -> Self:
         """Run the server; returns when it accepts connections."""
         self._thread.start()
@@ -95,6 +98,7 @@ class SimulatorServer:
 
     def fail(self, kind: str, /, *, pattern: str = "*/*", **settings: Any) -> None:
         """Let a pattern fail in one way: ``fail("429", fail_next=2, retry_after=1)``; always, by default."""
+        self.has_failed = True
         self.set_behaviour(pattern, failures=[{"kind": kind, **settings}])
 
     def behaviours(self) -> dict[str, Any]:
@@ -103,6 +107,7 @@ class SimulatorServer:
 
     def restore_behaviours(self) -> None:
         """Go back to the behaviours given at the start, and start the random sequences anew."""
+        self.has_failed = False
         self._control("DELETE", "behaviours")
 
     def stats(self) -> dict[str, Any]:

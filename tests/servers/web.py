@@ -28,7 +28,12 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.utils import ConnectionHandler
 
+from governance.gateway.service import GATHER_SECONDS, POLL_SECONDS
 from governance.project.settings.environment import envpostgresql
+from governance.shared_state.server import ServerStore
+from governance.shared_state.table import TableStore
+from routing.circuits import Circuits
+from routing.models import LanguageModel
 from tests.servers.ports import find_free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,6 +156,18 @@ class WebServer:
             "USER": url.user,
             "PASSWORD": url.password,
         }
+
+    def let_routes_serve(self) -> None:
+        """End the rests of all routes that failed, and wait until the process has heard of it."""
+        redis_url = self._environ.get("REDIS_URL")
+        circuits = Circuits(store=TableStore() if redis_url is None else ServerStore(redis_url))
+        time.sleep(2 * GATHER_SECONDS)  # what a call has just said is on its way to the store
+        with self.records():
+            circuits.share(LanguageModel.objects.values_list("identifier", flat=True))
+            for model in circuits.states():
+                circuits.clear(model)
+            circuits.share([])
+        time.sleep(POLL_SECONDS + 2 * GATHER_SECONDS)
 
     def _spawn(self, port: int) -> subprocess.Popen[bytes]:
         server = ["-m", "uvicorn", "governance.project.asgi:application", "--port", str(port), "--lifespan", "on"]

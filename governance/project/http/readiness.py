@@ -65,6 +65,7 @@ class Reason(StrEnum):
     NOTHING_IN_FORCE = "nothing_in_force"
     RECORDS_OLD = "records_old"
     CALLS_UNWRITTEN = "calls_unwritten"
+    SHARED_STATE_AWAY = "shared_state_away"
     KEYS_MISSING = "encryption_keys_missing"
     REDIS_UNREACHABLE = "redis_unreachable"
     WORKERS_SILENT = "workers_silent"
@@ -201,6 +202,23 @@ def check_records() -> Finding:
     )
 
 
+def check_shared_state() -> Finding:
+    """Whether the process hears from others which routes rest, and tells them."""
+    service = opened_service()
+    if service is None:
+        return Finding(Condition.UNKNOWN)
+    seconds = service.shared.seconds_away()
+    if seconds is None:
+        return Finding(Condition.OK)
+    return Finding(
+        Condition.WARNING,
+        Reason.SHARED_STATE_AWAY,
+        f"For {seconds:.0f} seconds this process has shared nothing with the others: which routes rest, it knows from "
+        "its own calls alone.",
+        {"away_seconds": round(seconds, 1)},
+    )
+
+
 def check_workers() -> Finding:
     """Whether a worker was heard of lately. An installation that never had one has no use for it."""
     return _check_sign(
@@ -260,6 +278,7 @@ CHECKS: Mapping[str, Callable[[], Finding]] = {
     "redis": check_redis,
     "snapshot": check_snapshot,
     "records": check_records,
+    "shared_state": check_shared_state,
     "workers": check_workers,
     "schedule": check_schedule,
     "submissions": check_submissions,

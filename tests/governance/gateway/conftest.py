@@ -45,9 +45,19 @@ class World:
     configuration_key: UUID
 
     def script(self, *scripts: Script) -> None:
-        """What each provider answers to everything, in order; those that are not named are left as they are."""
+        """What each provider answers to everything, in order; those that are not named are left as they are.
+
+        Routes that rest have rested.
+        """
+        self.let_rest()
         for upstream, script in zip(self.upstreams, scripts, strict=False):
             upstream.answer_in_turn(script)
+
+    def let_rest(self, *, seconds: float = 300.0) -> None:
+        """Let time pass for the circuits of routes, and for nothing else."""
+        circuits = self.gateway.service.circuits
+        clock = circuits._clock
+        circuits._clock = lambda: clock() + seconds
 
     @property
     def asked(self) -> list[int]:

@@ -13,7 +13,8 @@ import pytest
 from pytest_django import Settings
 
 from governance.gateway.middleware import provider_call
-from routing.core.failures import FailureKind
+from routing.core.breaker import Admission
+from routing.core.failures import Failure, FailureKind
 from routing.core.vocabulary import ListedOrder
 from routing.credentials import store_key
 from routing.models import Configuration, LanguageModel
@@ -192,7 +193,7 @@ def test_a_provider_that_cannot_be_used_is_passed_over(
     assert (passed.skip_reason, passed.failure_kind, passed.latency_ms) == ("unusable", "", 0.0)
     assert (served.provider, served.skip_reason, served.output_tokens) == ("prod-west", "", 340)
     assert "prod-east" not in read_health(now=datetime.now(UTC))
-    assert "fast" not in world.gateway.service._streaks.counts
+    assert "fast" not in world.gateway.service.circuits.counts
 
 
 def test_routes_none_of_which_can_be_used(world: World) -> None:
@@ -503,7 +504,7 @@ def test_the_healthiest_order_hears_of_failures_at_once(world: World) -> None:
     world.configuration.listed_order = ListedOrder.HEALTHIEST.value
     world.configuration.save()
     world.gateway.refresh()
-    streaks = world.gateway.service._streaks
+    circuits = world.gateway.service.circuits
 
     def served(stream: bool = False) -> str:
         assert world.gateway.chat(stream=stream).status == 200
@@ -511,21 +512,21 @@ def test_the_healthiest_order_hears_of_failures_at_once(world: World) -> None:
 
     world.script(fails(503), answers(), answers())
     assert served() == "wise"
-    assert streaks.counts == {"fast": 1}
+    assert circuits.counts == {"fast": 1}
     assert served() == "wise"  # asked first, although nothing was read again
     assert world.asked == [1, 2, 0]
     world.script(answers(), fails(503), answers())
     assert served() == "huge"
-    assert streaks.counts == {"fast": 1, "wise": 1}
+    assert circuits.counts == {"fast": 1, "wise": 1}
     world.script(answers(), fails(503), fails(503))
     assert served() == "fast"  # the first of three with a failure each, once the last of them has failed
-    assert streaks.counts == {"wise": 1, "huge": 1}
+    assert circuits.counts == {"wise": 1, "huge": 1}
 
 
 def test_what_counts_as_a_failure_in_a_row(world: World) -> None:
     relist(world.configuration, world.models[:1])
     world.gateway.refresh()
-    streaks = world.gateway.service._streaks
+    circuits = world.gateway.service.circuits
     refusal = completion(choices=[{"index": 0, "message": {"refusal": "No."}, "finish_reason": "stop"}])
     for script, stream, expected in (
         (fails(400), False, 1),  # of any kind
@@ -538,7 +539,7 @@ def test_what_counts_as_a_failure_in_a_row(world: World) -> None:
     ):
         world.script(script)
         world.gateway.chat(stream=stream)
-        assert streaks.counts.get("fast", 0) == expected
+        assert circuits.counts.get("fast", 0) == expected
 
 
 @pytest.mark.parametrize("finished", [1, 2])
@@ -569,11 +570,11 @@ def test_a_stream_that_ends_behind_the_first_of_two_choices_is_cut_off(world: Wo
 @pytest.mark.parametrize("stop", [False, True])
 def test_a_caller_that_hangs_up_says_nothing_about_the_route(world: World, stop: bool) -> None:
     """Unless it has had the whole answer."""
-    streaks = world.gateway.service._streaks
-    streaks.failed("fast")
+    circuits = world.gateway.service.circuits
+    circuits.failed("fast", Admission(0), Failure(FailureKind.UNREADABLE, "garbage"))
     world.script(events(ROLE, TEXT, *([STOP, DONE] if stop else []), end=[Stall()]))
     conversation = world.gateway.begin_chat(stream=True)
     conversation.wait_for(DONE if stop else b"Left")
     conversation.hang_up()
     conversation.finish()
-    assert streaks.counts.get("fast", 0) == (0 if stop else 1)
+    assert circuits.counts.get("fast", 0) == (0 if stop else 1)

@@ -347,7 +347,7 @@ def test_an_error_of_our_own_says_nothing_about_a_provider(
     def fail(*_: object, **__: object) -> None:
         raise LookupError("a fault of ours")
 
-    streaks = world.gateway.service._streaks
+    circuits = world.gateway.service.circuits
     script = streams() if stream else answers()
     for place in ("registry", "price"):
         with monkeypatch.context() as patched:
@@ -356,7 +356,7 @@ def test_an_error_of_our_own_says_nothing_about_a_provider(
             world.script(script)
             world.gateway.chat(stream=stream)
             assert world.calls()[-1].first_failure_kind == "internal_error"
-            assert "fast" not in streaks.counts
+            assert "fast" not in circuits.counts
     assert "openai" not in read_health(now=datetime.now(UTC))
     with monkeypatch.context() as patched:
         patched.setattr("governance.gateway.middleware.provider_call.price_at", fail)
@@ -366,7 +366,7 @@ def test_an_error_of_our_own_says_nothing_about_a_provider(
     assert (call.failure_kind, call.first_failure_kind) == ("internal_error", "transient")
     kinds = [(each.failure_kind, each.error_code) for each in call.attempts.order_by("index")]
     assert kinds[1] == ("internal_error", "LookupError")
-    assert streaks.counts == {"fast": 1}
+    assert circuits.counts == {"fast": 1}
     assert list(read_health(now=datetime.now(UTC))) == ["openai"]
     assert not read_history(now=datetime.now(UTC), currency="USD")
 
@@ -494,7 +494,7 @@ def test_a_caller_that_does_not_read_on_is_not_the_providers_failure(world: Worl
     call = only(world)
     assert (call.success, call.failure_kind, call.error_class) == (False, "cancelled", "slow_reader")
     assert (call.first_failure_kind, call.served_provider) == ("cancelled", "prod-east")
-    assert "fast" not in world.gateway.service._streaks.counts
+    assert "fast" not in world.gateway.service.circuits.counts
     assert not read_health(now=datetime.now(UTC))
 
 
@@ -505,10 +505,11 @@ def test_what_caller_and_provider_share_in_is_the_providers(world: World) -> Non
     reply = world.gateway.request(question(stream=True), rests=[0.1, 0.1])
     assert orjson.loads(reply.frames[-1])["error"]["code"] == "total_timeout"
     assert world.call().first_failure_kind == "timeout"
-    assert world.gateway.service._streaks.counts == {"fast": 1}
+    assert world.gateway.service.circuits.counts == {"fast": 1}
+    world.gateway.service.circuits.clear("fast")
     reply = world.gateway.request(question(stream=True), rests=[0.25, 0.25])
     assert orjson.loads(reply.frames[-1])["error"]["code"] == "slow_reader"
-    assert world.gateway.service._streaks.counts == {"fast": 1}
+    assert not world.gateway.service.circuits.counts
 
 
 def test_a_slow_caller_that_gets_everything_has_had_its_answer(world: World) -> None:

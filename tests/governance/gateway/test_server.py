@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from itertools import product
 from typing import Any
 
 import httpx
@@ -15,9 +16,11 @@ from pytest_django import DjangoDbBlocker
 
 from governance.changes.settings import store_setting
 from governance.settings_store.registry import MAX_BODY_BYTES
+from routing.models import LanguageModel
 from telemetry.models import Call
 from tests.authors import SOMEBODY
 from tests.environment import TestDatabase, chosen_database
+from tests.factories import ConfigurationFactory, LanguageModelFactory
 from tests.servers.records import furnish
 from tests.servers.simulator import SimulatorServer
 from tests.servers.web import WebServer, running_web, wait_until
@@ -25,6 +28,9 @@ from tests.servers.web import WebServer, running_web, wait_until
 pytestmark = pytest.mark.database
 
 LARGEST = 300_000
+
+
+FAULTS = ("429", "500", "401", "garbage", "truncated", "error_frame", "context_length_exceeded", "reset")
 
 
 class Client:
@@ -61,6 +67,22 @@ class Client:
         return {"authorization": f"Bearer {self.secret}", "content-type": "application/json"}
 
 
+def fault_route(kind: str, *, stream: bool) -> str:
+    """The configuration of a route that fails once in these tests: afterwards it rests."""
+    return f"fault-{kind.replace('_', '-')}-{stream}".lower()
+
+
+def furnish_fault_routes() -> None:
+    """A route for each kind of fault, whole and streamed."""
+    fast = LanguageModel.objects.get(identifier="fast")
+    for kind, stream in product(FAULTS, (False, True)):
+        name = fault_route(kind, stream=stream)
+        model = LanguageModelFactory(
+            identifier=f"of-{name}", model_id=fast.model_id, provider=fast.provider, capabilities=[]
+        )
+        ConfigurationFactory(identifier=name, fixed=True, fixed_model=model)
+
+
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[SimulatorServer]:
     with SimulatorServer(record_bodies=True) as server:
@@ -84,6 +106,7 @@ def server(
         web = stack.enter_context(running_web(environ=environ, database_url=database_url, start=False))
         with web.records():
             secret = furnish(simulator)
+            furnish_fault_routes()
             store_setting(MAX_BODY_BYTES.key, LARGEST, author=SOMEBODY)
         web.start()
         yield web, secret
@@ -93,6 +116,8 @@ def server(
 def client(server: tuple[WebServer, str], simulator: SimulatorServer) -> Iterator[Client]:
     """A client of the running server; the simulator is as it was at its start."""
     web, secret = server
+    if simulator.has_failed:
+        web.let_routes_serve()
     simulator.restore_behaviours()
     simulator.reset_stats()
     if web.process.poll() is not None:
@@ -142,10 +167,10 @@ def test_neither_rows_nor_logs_hold_what_was_said(client: Client, simulator: Sim
         client.ask(**members, response_format={"type": "json_schema", "json_schema": TITLE}).status_code,
     ]
     assert statuses == [200, 200, 200, 200, 404, 400, 400, 400, 400, 400]
-    for kind in ("429", "500", "401", "garbage", "truncated", "error_frame", "context_length_exceeded", "reset"):
+    for kind in FAULTS:
         simulator.fail(kind)
         for stream in (False, True):
-            client.ask(**members, stream=stream)
+            client.ask(fault_route(kind, stream=stream), **members, stream=stream)
     simulator.set_behaviour(latency={"mean_ms": 5000})
     with suppress(httpx.TimeoutException):
         client.post(

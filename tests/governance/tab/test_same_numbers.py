@@ -19,10 +19,11 @@ from governance.api.explained import explanation_document
 from governance.decisions import Standing, rule
 from governance.explanations import SIGNALS, SignalStatus, explain
 from governance.questions import Question, ask
+from governance.shared_state.memory import MemoryStore
 from governance.tab import why
 from governance.tab.addresses import address_of
 from governance.tab.explained import WORDS, CandidateRow, ExplanationPage, page_of, recorded_page, spell_value
-from routing.circuits import FailureStreaks
+from routing.circuits import Circuits
 from routing.core.catalogue import Catalogue
 from routing.core.configuration import ConfigurationSpec
 from routing.core.policy import PolicyMode
@@ -74,7 +75,7 @@ def standings(draw: st.DrawFn) -> Standing:
             version=1,
         ),
         figures=figures,
-        streaks=FailureStreaks(),
+        circuits=Circuits(store=MemoryStore()),
         now=NOW,
     )
 

@@ -41,6 +41,8 @@ def afresh(request: pytest.FixtureRequest, installation: Installation, kept: lis
     if "worker" not in request.fixturenames:
         while kept:
             kept.pop()[1].close()
+    if installation.simulator.has_failed:
+        installation.web.let_routes_serve()
     installation.simulator.restore_behaviours()
     installation.simulator.reset_stats()
 
