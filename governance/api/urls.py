@@ -16,6 +16,7 @@ from governance.api.language_models import LanguageModelKind, PricesView
 from governance.api.price_lists import DeclinePricesView, PriceListsView
 from governance.api.providers import ProviderKeyView, ProviderKind
 from governance.api.records import Kind, RecordsView, RecordView, RestoreView, RetireView
+from governance.api.routes import ClearRouteView, PauseRouteView, PreflightView, RoutesView
 from governance.api.session import MeView, SessionView
 from governance.api.settings import SettingsView, SettingView
 from governance.api.submissions import BatchesView, BatchView, CancelBatchView, CancelCallView, SubmissionsView
@@ -100,6 +101,10 @@ addresses = [
     path("batches", BatchesView.as_view()),
     path("batches/<uuid:batch>", BatchView.as_view()),
     path("batches/<uuid:batch>/cancel", CancelBatchView.as_view()),
+    path("routes", RoutesView.as_view()),
+    path("routes/<identifier:name>/pause", PauseRouteView.as_view()),
+    path("routes/<identifier:name>/clear", ClearRouteView.as_view()),
+    path("preflight", PreflightView.as_view()),
     path("usage", UsageView.as_view()),
     path("explain", ExplainView.as_view()),
     path("audit", AuditView.as_view()),

@@ -18,6 +18,7 @@ class RecordKind(StrEnum):
     SETTING = "setting"
     SUBMISSION = "submission"
     BATCH = "batch"
+    ROUTE = "route"
 
 
 class AuditAction(StrEnum):
@@ -35,6 +36,8 @@ class AuditAction(StrEnum):
     RESET = "reset"
     REMOVED = "removed"
     CANCELLED = "cancelled"
+    PAUSED = "paused"
+    CLEARED = "cleared"
 
 
 class Channel(StrEnum):
@@ -60,6 +63,8 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.RESET: "Set back to the default",
         AuditAction.REMOVED: "Removed",
         AuditAction.CANCELLED: "Cancelled",
+        AuditAction.PAUSED: "Paused",
+        AuditAction.CLEARED: "Cleared",
     }
 )
 
@@ -74,6 +79,7 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
         RecordKind.SETTING: "Setting",
         RecordKind.SUBMISSION: "Submitted call",
         RecordKind.BATCH: "Batch",
+        RecordKind.ROUTE: "Route",
     }
 )
 

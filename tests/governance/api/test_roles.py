@@ -58,6 +58,10 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "calls/<uuid:call>": {"GET": OWN},
     "calls/<uuid:call>/explanation": {"GET": OWN},
     "calls/<uuid:call>/outcomes": {"POST": KEY},
+    "routes": {"GET": READ},
+    "routes/<identifier:name>/pause": {"POST": WRITE},
+    "routes/<identifier:name>/clear": {"POST": WRITE},
+    "preflight": {"POST": WRITE},
     "usage": {"GET": OWN},
     "explain": {"POST": OWN},
     "audit": {"GET": READ},
@@ -91,6 +95,7 @@ def batch() -> object:
 ROWS: dict[str, Callable[[], object]] = {
     "providers": lambda: ProviderFactory.create().identifier,
     "models": lambda: LanguageModelFactory.create().identifier,
+    "routes": lambda: LanguageModelFactory.create().identifier,
     "configurations": lambda: ConfigurationFactory.create().identifier,
     "applications": lambda: ApplicationFactory.create().identifier,
     "evaluations": lambda: EvaluationResultFactory.create().pk,

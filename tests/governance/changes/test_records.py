@@ -53,7 +53,7 @@ def new_model() -> LanguageModel:
     return LanguageModel(identifier="wise", model_id="gpt-x-pro", provider=ProviderFactory.create(identifier="lab"))
 
 
-UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH}
+UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH, RecordKind.ROUTE}
 """Of these the trail tells what was done, and no revision is kept: they are calls, and no records that people set."""
 
 NEW: dict[RecordKind, Callable[[], NamedRecord]] = {
