@@ -80,12 +80,14 @@ class ReasoningPart:
         signature: what the vendor sealed it with, without which the vendor does not take it back.
         issuer: whose signature it is; no other vendor can read it. ``None`` for reasoning nobody sealed.
         item: the vendor's id of it, where it has one.
+        is_hidden: whether the vendor lets nobody read it, as opposed to leaving its text out.
     """
 
     text: str
     signature: str = ""
     issuer: Protocol | None = None
     item: str = ""
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ _MISTRAL = OpenAIAdapter(
         asks_for_usage=False,  # refuses stream_options, and every field it does not know, with 422
         limit="max_tokens",
         renamed={"seed": "random_seed", "max_completion_tokens": "max_tokens"},
-        lacks=frozenset({Feature.USER, Feature.VERBOSITY, Feature.SERVICE_TIER, Feature.CACHE_KEY}),
+        lacks=frozenset(
+            {Feature.USER, Feature.VERBOSITY, Feature.SERVICE_TIER, Feature.PARTICIPANT_NAMES, Feature.FILE_DATA}
+        ),
         refuses=frozenset({"logprobs", "top_logprobs", "logit_bias", "audio", "web_search_options"}),
     )
 )

@@ -309,9 +309,9 @@ class _Reader:
                 name = title if isinstance(title, str) else ""
                 return OpaquePart("document") if url is None else FilePart(url, name, mark)
             case "thinking":
-                return self._thinking(_text(block, "thinking", where), block.get("signature"))
+                return self._thinking(_text(block, "thinking", where), block.get("signature"), is_hidden=False)
             case "redacted_thinking":
-                return self._thinking("", block.get("data"))
+                return self._thinking("", block.get("data"), is_hidden=True)
             case "tool_reference":
                 name = _text(block, "tool_name", where)
                 self._found.add(name)
@@ -320,11 +320,11 @@ class _Reader:
                 return OpaquePart(kind)
         raise invalid(f"{where}.type", "a block names its type")
 
-    def _thinking(self, text: str, signature: object) -> ReasoningPart:
+    def _thinking(self, text: str, signature: object, *, is_hidden: bool) -> ReasoningPart:
         if not isinstance(signature, str) or not signature:
             return ReasoningPart(text)
         seal = read_mark(signature, spoken=_SPOKEN)
-        return ReasoningPart(text, seal.signature, seal.issuer, seal.item)
+        return ReasoningPart(text, seal.signature, seal.issuer, seal.item, is_hidden)
 
     def _source(self, block: Mapping[str, Any], where: str) -> str | None:
         """Where a block's content is: a link or a data URL; ``None`` where only this vendor knows."""

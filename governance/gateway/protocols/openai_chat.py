@@ -4,7 +4,7 @@ A body is checked as far as this installation has to understand it; what it does
 providers of the same protocol, and named where another would have to be asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +31,7 @@ from governance.gateway.protocols.fields import (
     reads,
 )
 from governance.gateway.protocols.json_body import read_document
+from governance.gateway.protocols.reasoning_details import read_detail
 from routing.core.calls import CallRequest, Original
 from routing.core.conversation import (
     CacheMark,
@@ -82,6 +83,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "messages.content.prompt_cache_breakpoint": NATIVE,
         "messages.refusal": READ,
         "messages.reasoning_content": reads(F.REASONING_TEXTS),
+        "messages.reasoning_details": reads(F.SEALED_REASONING),
         "messages.audio": NATIVE,
         "messages.function_call": NATIVE,
         "messages.tool_calls": READ,
@@ -254,7 +256,7 @@ class _Reader:
         return Message(
             role=role,
             parts=(
-                *self._spoken(content.get("reasoning_content"), ReasoningPart),
+                *self._reasoned(content, where),
                 *self._parts(content.get("content"), f"{where}.content"),
                 *self._spoken(content.get("refusal"), TextPart),
             ),
@@ -262,6 +264,14 @@ class _Reader:
             answers_call=answers if isinstance(answers, str) else "",
             name=name if isinstance(name, str) else "",
         )
+
+    def _reasoned(self, content: Mapping[str, Any], where: str) -> Iterator[Part]:
+        """The model's reasoning: with its seals where they come along, else its text."""
+        details = content.get("reasoning_details") or []
+        if not details:
+            yield from self._spoken(content.get("reasoning_content"), ReasoningPart)
+        for each in objects(details, f"{where}.reasoning_details"):
+            yield read_detail(each)
 
     def _spoken(self, text: object, kind: type[TextPart] | type[ReasoningPart]) -> tuple[Part, ...]:
         return (kind(text),) if isinstance(text, str) and text else ()

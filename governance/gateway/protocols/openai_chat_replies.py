@@ -13,6 +13,7 @@ import orjson
 from governance.gateway.errors import Problem
 from governance.gateway.protocols.base import NOBODYS, Head, StreamWriter, Untold
 from governance.gateway.protocols.charges import charge, with_charge
+from governance.gateway.protocols.reasoning_details import Details
 from routing.core.calls import (
     Cited,
     Event,
@@ -50,12 +51,7 @@ class OpenAIChatWriter:
 
     protocol = Protocol.OPENAI_CHAT
     has_refusals = True
-    untold: Untold = MappingProxyType(
-        {
-            ReasoningSealed: "there is no place for a seal, and every vendor goes on without it",
-            Opaque: NOBODYS,
-        }
-    )
+    untold: Untold = MappingProxyType({Opaque: NOBODYS})
 
     def problem(self, problem: Problem) -> bytes:
         return orjson.dumps({"error": _error(problem)})
@@ -98,6 +94,7 @@ class ChunkWriter:
             "model": head.model,
         }
         self._has_begun = False
+        self._details = Details()
         self._usage: Usage | None = None
         self._length = 0
 
@@ -123,7 +120,10 @@ class ChunkWriter:
                 self._length += len(text)
                 return self._delta({"content": text})
             case Reasoning(text):
+                self._details.add(text)
                 return self._delta({"reasoning_content": text})
+            case ReasoningSealed():
+                return self._delta({"reasoning_details": [self._details.seal(event)]})
             case Refusal(text):
                 return self._delta({"refusal": text})
             case Cited():
@@ -155,6 +155,8 @@ class _Said:
         self.started = Started("", "")
         self.usage: Usage | None = None
         self.finish = "stop"
+        self._details = Details()
+        self._sealed: list[dict[str, Any]] = []
         self._texts: dict[str, list[str]] = {"content": [], "reasoning_content": [], "refusal": []}
         self._calls: dict[int, dict[str, Any]] = {}
         self._cited: list[Cited] = []
@@ -172,6 +174,8 @@ class _Said:
             message["reasoning_content"] = joined["reasoning_content"]
         if self._cited:
             message["annotations"] = [annotation(each, len(joined["content"])) for each in self._cited]
+        if self._sealed:
+            message["reasoning_details"] = self._sealed
         if self._calls:
             message["tool_calls"] = list(self._calls.values())
         return message
@@ -183,7 +187,10 @@ class _Said:
             case Text(text):
                 self._texts["content"].append(text)
             case Reasoning(text):
+                self._details.add(text)
                 self._texts["reasoning_content"].append(text)
+            case ReasoningSealed():
+                self._sealed.append(self._details.seal(event))
             case Refusal(text):
                 self._texts["refusal"].append(text)
             case Cited():

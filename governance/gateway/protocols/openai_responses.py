@@ -300,7 +300,7 @@ class _Reader:
             return ReasoningPart(text)
         seal = read_mark(kept, spoken=_SPOKEN)
         own = item_id if isinstance(item_id, str) and seal.issuer is _SPOKEN else seal.item
-        return ReasoningPart(text, seal.signature, seal.issuer, own)
+        return ReasoningPart(text, seal.signature, seal.issuer, own, seal.is_hidden)
 
     def _call(self, item: Mapping[str, Any], where: str) -> ToolCall:
         kind, field = (

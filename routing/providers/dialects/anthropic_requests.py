@@ -27,7 +27,7 @@ from routing.core.conversation import (
 )
 from routing.core.features import Feature
 from routing.providers.base import Carries
-from routing.providers.dialects.carrying import not_carried, read_data_url, refuse_uncarried
+from routing.providers.dialects.carrying import not_carried, read_data_url, refuse_foreign_seals, refuse_uncarried
 from routing.providers.dialects.splicing import with_members
 from routing.providers.dialects.tools import description_of, flat_name, input_of, schema_of
 
@@ -94,6 +94,7 @@ def request_body(request: CallRequest, *, model_id: str, max_output: int | None 
     """
     original = request.original
     if original is not None and original.protocol is Protocol.ANTHROPIC:
+        refuse_foreign_seals(request, protocol=Protocol.ANTHROPIC, into=INTO)
         return with_members(original, {"model": model_id})
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.ANTHROPIC, into=INTO)
     return orjson.dumps(_document(request, model_id, max_output or DEFAULT_MAX_OUTPUT))
@@ -273,12 +274,12 @@ class _Writer:
                 if part.name:
                     block["title"] = part.name
                 return _marked(block, mark)
-            case ReasoningPart(signature=signature, text=text, issuer=issuer):
+            case ReasoningPart(signature=signature, text=text, issuer=issuer, is_hidden=is_hidden):
                 if issuer is None:
                     return None
-                if text:
-                    return {"type": "thinking", "thinking": text, "signature": signature}
-                return {"type": "redacted_thinking", "data": signature}
+                if is_hidden:
+                    return {"type": "redacted_thinking", "data": signature}
+                return {"type": "thinking", "thinking": text, "signature": signature}
             case _:
                 raise TypeError(f"{part} was to be refused")
 

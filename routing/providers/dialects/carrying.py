@@ -53,6 +53,11 @@ def refuse_uncarried(request: CallRequest, *, carries: Carries, protocol: Protoc
     missing = features_of(request) - carries.keys()
     if missing:
         raise not_carried(request, min(missing), into=into, because=_what_it_is(request, min(missing)))
+    refuse_foreign_seals(request, protocol=protocol, into=into)
+
+
+def refuse_foreign_seals(request: CallRequest, *, protocol: Protocol, into: str) -> None:
+    """Raises :class:`NotCarried` for reasoning that another vendor sealed than whose dialect it is."""
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ReasoningPart) and part.issuer not in (None, protocol):

@@ -28,7 +28,7 @@ from routing.core.conversation import (
 )
 from routing.core.features import Feature, features_of
 from routing.providers.base import Carries
-from routing.providers.dialects.carrying import not_carried, refusal, refuse_uncarried
+from routing.providers.dialects.carrying import not_carried, refusal, refuse_foreign_seals, refuse_uncarried
 from routing.providers.dialects.efforts import effort_of
 from routing.providers.dialects.splicing import members_of, renamed_members, splice, with_members
 from routing.providers.dialects.tools import arguments_of, description_of, flat_name, schema_of
@@ -133,6 +133,7 @@ def request_body(
         refused = [name for name in differences.refuses if original.document.get(name)]
         if refused:
             raise refusal(min(refused), into="this host")
+        refuse_foreign_seals(request, protocol=Protocol.OPENAI_CHAT, into=INTO)
         asks = stream and differences.asks_for_usage and not request.wants_usage
         return forwarded(original, model_id, asks=asks, renamed=differences.renamed)
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.OPENAI_CHAT, into=INTO)

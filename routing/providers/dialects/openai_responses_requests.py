@@ -27,7 +27,7 @@ from routing.core.conversation import (
 )
 from routing.core.features import Feature
 from routing.providers.base import Carries
-from routing.providers.dialects.carrying import refuse_uncarried
+from routing.providers.dialects.carrying import refuse_foreign_seals, refuse_uncarried
 from routing.providers.dialects.efforts import effort_of
 from routing.providers.dialects.splicing import with_members
 from routing.providers.dialects.tools import flat_name, schema_of
@@ -88,6 +88,7 @@ def request_body(request: CallRequest, *, model_id: str) -> bytes:
     """The bytes to send for a request. Raises ``NotCarried`` for what the protocol has no place for."""
     original = request.original
     if original is not None and original.protocol is Protocol.OPENAI_RESPONSES:
+        refuse_foreign_seals(request, protocol=Protocol.OPENAI_RESPONSES, into=INTO)
         return with_members(original, {"model": model_id})
     refuse_uncarried(request, carries=CARRIES, protocol=Protocol.OPENAI_RESPONSES, into=INTO)
     return orjson.dumps(_document(request, model_id))

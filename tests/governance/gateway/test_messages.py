@@ -194,6 +194,16 @@ def test_reasoning_of_another_vendor_goes_back_to_it_and_to_nobody_else(world: W
     assert refused.error["param"] == "messages.content.signature"
 
 
+def test_a_vendor_is_not_sent_another_s_seal_by_its_own_protocol_either(world: World) -> None:
+    speak(world, ANTHROPIC)
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "signalbox:openai_responses:rs_1:e=="}
+    said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
+    history = [{"role": "user", "content": "Hello"}, said, {"role": "user", "content": "And?"}]
+    refused = ask(world, messages=history)
+    assert (refused.status, refused.error["param"]) == (400, "messages.content.signature")
+    assert world.asked == [0, 0, 0]
+
+
 def test_what_no_route_carries_is_named_in_the_callers_words(world: World) -> None:
     refused = ask(world, top_k=5)
     assert (refused.status, refused.error["type"]) == (400, "invalid_request_error")

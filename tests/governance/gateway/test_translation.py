@@ -7,7 +7,7 @@ import pytest
 
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.upstream import completion, fails
-from tests.routing.providers.vendors import ANTHROPIC, CALLS, OPENAI, TEXT, WIRES, Vendor
+from tests.routing.providers.vendors import ANTHROPIC, CALLS, OPENAI, TEXT, WIRES, Vendor, sse
 from tests.servers.fake_provider import Script, chunk, head, whole
 
 USAGE_TOO = {"include_usage": True}
@@ -207,6 +207,82 @@ def test_a_refusal_is_one(messages_world: World) -> None:
     assert (choice["message"]["refusal"], choice["finish_reason"]) == ("I will not.", "content_filter")
     call = messages_world.call()
     assert (call.success, call.failure_kind) == (False, "refused")
+
+
+THOUGHTS = [
+    {"type": "thinking", "thinking": "Hm.", "signature": "s=="},
+    {"type": "thinking", "thinking": "", "signature": "t=="},  # its text was left out
+    {"type": "redacted_thinking", "data": "d=="},
+]
+DETAILS = [
+    {"type": "reasoning.text", "text": "Hm.", "signature": "signalbox:anthropic::s==", "index": 0},
+    {"type": "reasoning.text", "text": "", "signature": "signalbox:anthropic::t==", "index": 1},
+    {"type": "reasoning.encrypted", "data": "signalbox:anthropic/hidden::d==", "index": 2},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_reasoning_goes_back_with_its_seals_to_whoever_sealed_it(messages_world: World, stream: bool) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {}}
+    if stream:
+        messages_world.script(streamed(_thinking_stream()))
+        reply = messages_world.gateway.chat(stream=True)
+        deltas = [choice["delta"] for chunk in reply.chunks for choice in chunk["choices"]]
+        details = [detail for delta in deltas for detail in delta.get("reasoning_details", ())]
+    else:
+        answer = {**ANTHROPIC.whole, "content": [*THOUGHTS, call], "stop_reason": "tool_use"}
+        messages_world.script(whole(orjson.dumps(answer)))
+        details = messages_world.gateway.chat().json["choices"][0]["message"]["reasoning_details"]
+    assert details == DETAILS
+    messages_world.forget()
+    called = {"id": "toolu_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    said = {"role": "assistant", "content": None, "reasoning_content": "Hm.", "reasoning_details": details}
+    history = [
+        {"role": "user", "content": "Hello"},
+        {**said, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "here"},
+    ]
+    messages_world.script(whole(orjson.dumps(ANTHROPIC.whole)))
+    assert messages_world.gateway.chat(messages=history).status == 200
+    sent = orjson.loads(messages_world.upstreams[0].requests[0].body)
+    assert sent["messages"][1]["content"] == [*THOUGHTS, call]
+
+
+def _thinking_stream() -> list[bytes]:
+    def event(kind: str, **members: Any) -> bytes:
+        return sse({"type": kind, **members}, event=kind)
+
+    def block(index: int, block: Any, *deltas: Any) -> list[bytes]:
+        return [
+            event("content_block_start", index=index, content_block=block),
+            *(event("content_block_delta", index=index, delta=delta) for delta in deltas),
+            event("content_block_stop", index=index),
+        ]
+
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    text, *seals = (
+        {"type": "thinking_delta", "thinking": "Hm."},
+        *({"type": "signature_delta", "signature": each} for each in ("s==", "t==")),
+    )
+    first, *_, delta, stop = ANTHROPIC.stream
+    return [
+        first,
+        *block(0, thought, text, seals[0]),
+        *block(1, thought, seals[1]),
+        *block(2, THOUGHTS[2]),
+        delta,
+        stop,
+    ]
+
+
+def test_no_other_vendor_is_sent_what_one_has_sealed(world: World) -> None:
+    said = {"role": "assistant", "content": "Hm", "reasoning_details": DETAILS[:1]}
+    history = [{"role": "user", "content": "Hello"}, said, {"role": "user", "content": "And?"}]
+    refused = world.gateway.chat(messages=history)
+    assert (refused.status, refused.error["param"]) == (400, "messages.reasoning_details")
+    assert world.asked == [0, 0, 0]
+    own = {**said, "reasoning_details": [{"type": "reasoning.text", "text": "Hm.", "signature": "own", "index": 0}]}
+    assert world.gateway.chat(messages=[history[0], own, history[2]]).status == 200
 
 
 def test_reasoning_arrives(messages_world: World) -> None:

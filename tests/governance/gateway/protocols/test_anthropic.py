@@ -108,7 +108,11 @@ def test_what_the_model_said_and_called_keeps_its_order() -> None:
     assert found == (
         Message(
             Role.ASSISTANT,
-            (ReasoningPart("Hm.", "sig", ANTHROPIC), ReasoningPart("", "enc", ANTHROPIC), TextPart("I look.")),
+            (
+                ReasoningPart("Hm.", "sig", ANTHROPIC),
+                ReasoningPart("", "enc", ANTHROPIC, is_hidden=True),
+                TextPart("I look."),
+            ),
             (ToolCall("c1", "f", '{"a":1}'), ToolCall("c2", "g", "{}")),
         ),
         Message(Role.ASSISTANT, (TextPart("and wait"),)),
@@ -224,14 +228,15 @@ def test_a_header_that_is_none_is_refused() -> None:
         read_request(orjson.dumps({"model": "fast", "max_tokens": 5, "messages": [SAID]}), betas="a\r\nb")
 
 
+@pytest.mark.parametrize("is_hidden", [False, True])
 @pytest.mark.parametrize("issuer", Protocol)
-def test_a_signature_finds_its_way_back_through_a_caller(issuer: Protocol) -> None:
-    kept = mark(ReasoningSealed("a:b==", issuer, "rs_1"), spoken=ANTHROPIC)
+def test_a_signature_finds_its_way_back_through_a_caller(issuer: Protocol, is_hidden: bool) -> None:
+    kept = mark(ReasoningSealed("a:b==", issuer, "rs_1", is_hidden), spoken=ANTHROPIC)
     seal = read_mark(kept, spoken=ANTHROPIC)
     if issuer is ANTHROPIC:  # as the vendor wrote it, who knows no ids
         assert (kept, seal) == ("a:b==", Seal("a:b==", ANTHROPIC))
     else:
-        assert seal == Seal("a:b==", issuer, "rs_1")
+        assert seal == Seal("a:b==", issuer, "rs_1", is_hidden)
 
 
 def test_a_mark_that_is_none_is_a_signature() -> None:

@@ -151,13 +151,15 @@ def test_sealed_reasoning_goes_back_first_and_unchanged() -> None:
         Role.ASSISTANT,
         (
             ReasoningPart("Clouds.", "c2VhbA==", Protocol.ANTHROPIC),
-            ReasoningPart("", "aGlkZGVu", Protocol.ANTHROPIC),
+            ReasoningPart("", "bGVmdCBvdXQ=", Protocol.ANTHROPIC),
+            ReasoningPart("", "aGlkZGVu", Protocol.ANTHROPIC, is_hidden=True),
             ReasoningPart("from elsewhere, unsealed"),
             TextPart("It rained."),
         ),
     )
     assert messages(said("Why?"), earlier)[1]["content"] == [
         {"type": "thinking", "thinking": "Clouds.", "signature": "c2VhbA=="},
+        {"type": "thinking", "thinking": "", "signature": "bGVmdCBvdXQ="},
         {"type": "redacted_thinking", "data": "aGlkZGVu"},
         {"type": "text", "text": "It rained."},
     ]
