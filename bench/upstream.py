@@ -49,6 +49,11 @@ class Upstream(asyncio.Protocol):
         self._gap = gap
         self._buffer = bytearray()
         self._transport: asyncio.Transport
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

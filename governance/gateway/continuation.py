@@ -7,8 +7,6 @@ still gets everything the caller sent, unknown fields included.
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from routing.core.calls import CallRequest, Original
 from routing.core.conversation import Message, Protocol, Role, TextPart
 from routing.providers.dialects.splicing import with_members
@@ -37,5 +35,5 @@ def _gone_on(original: Original, turns: list[dict[str, str]]) -> Original:
     if isinstance(before, str):
         before = [{"role": Role.USER.value, "content": before}]
     document = {**original.document, name: [*(before or ()), *turns]}
-    body = orjson.dumps(document) if original.canonical else with_members(original, {name: document[name]})
+    body = None if original.body is None else with_members(original, {name: document[name]})
     return replace(original, body=body, document=document)

@@ -30,18 +30,16 @@ class Original:
 
     Attributes:
         protocol: the protocol it was written in.
-        body: the bytes.
+        body: the bytes, into which a change has to be spliced; ``None`` where writing ``document`` compactly gives
+            them again, byte for byte. Then a changed copy is simply written, and the bytes are not kept besides.
         document: the parsed body; never changed in place.
-        canonical: whether writing ``document`` compactly gives ``body`` again, byte for byte. Then a changed
-            copy can simply be written; otherwise the change has to be spliced into the bytes.
         names: what the protocol calls each feature (a member of ``features.Feature``), for messages to the caller.
         betas: names of features of the protocol that the caller turned on by a header; they are a part of the request.
     """
 
     protocol: Protocol
-    body: bytes
+    body: bytes | None
     document: Mapping[str, Any]
-    canonical: bool
     names: Mapping[str, str] = field(default_factory=dict)
     betas: str = ""
 

@@ -178,7 +178,7 @@ def read_request(body: bytes, *, betas: str = "", counts_only: bool = False) -> 
     Raises:
         RequestProblem: 400 naming the field and what it should be.
     """
-    document, canonical = read_document(body)
+    document, kept = read_document(body)
     refuse_steering(document)
     target = target_of(document)
     if not (betas.isascii() and betas.isprintable()):
@@ -211,7 +211,7 @@ def read_request(body: bytes, *, betas: str = "", counts_only: bool = False) -> 
         user=reader.user(),
         service_tier="" if document.get("service_tier") == "auto" else settings.text("service_tier"),
         uncarried=tuple(reader.uncarried),
-        original=Original(_SPOKEN, body, document, canonical, BOOK.names, betas),
+        original=Original(_SPOKEN, kept, document, BOOK.names, betas),
     )
 
 

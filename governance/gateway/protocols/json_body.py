@@ -12,8 +12,8 @@ import orjson
 from governance.gateway.errors import RequestProblem
 
 
-def read_document(body: bytes) -> tuple[dict[str, Any], bool]:
-    """The JSON object of a body, and whether it is spelled canonically (compact, as we would write it).
+def read_document(body: bytes) -> tuple[dict[str, Any], bytes | None]:
+    """The JSON object of a body, and the body unless it is spelled canonically (compact, as we would write it).
 
     A canonical body cannot hold a key twice, since writing the document gives every byte back; only other bodies
     are read again to look for duplicates.
@@ -33,7 +33,7 @@ def read_document(body: bytes) -> tuple[dict[str, Any], bool]:
         raise _problem("the body is nested too deeply") from None
     if not canonical:
         _refuse_duplicates(body)
-    return document, canonical
+    return document, None if canonical else body
 
 
 def _refuse_duplicates(body: bytes) -> None:

@@ -158,12 +158,12 @@ def read_request(body: bytes) -> CallRequest:
     Raises:
         RequestProblem: 400 naming the field and what it should be.
     """
-    document, canonical = read_document(body)
-    return call_of(document, body=body, canonical=canonical)
+    document, kept = read_document(body)
+    return call_of(document, body=kept)
 
 
-def call_of(document: Mapping[str, Any], *, body: bytes, canonical: bool) -> CallRequest:
-    """The canonical call of a document; see :func:`read_request`."""
+def call_of(document: Mapping[str, Any], *, body: bytes | None) -> CallRequest:
+    """The canonical call of a document; see :func:`read_request`. The body is kept as ``Original`` keeps it."""
     refuse_steering(document)
     target = target_of(document)
     stream = flag(document, "stream")
@@ -202,7 +202,7 @@ def call_of(document: Mapping[str, Any], *, body: bytes, canonical: bool) -> Cal
         service_tier="" if document.get("service_tier") == "auto" else settings.text("service_tier"),
         cache_key=settings.text("prompt_cache_key"),
         uncarried=tuple(reader.uncarried),
-        original=Original(Protocol.OPENAI_CHAT, body, document, canonical, BOOK.names),
+        original=Original(Protocol.OPENAI_CHAT, body, document, BOOK.names),
     )
 
 

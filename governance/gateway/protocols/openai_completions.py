@@ -51,7 +51,7 @@ def read_request(body: bytes) -> CallRequest:
     Raises:
         RequestProblem: 400 naming the field and what it should be.
     """
-    document, canonical = read_document(body)
+    document, kept = read_document(body)
     refuse_steering(document)
     options = document.get("stream_options")
     if options is not None and not isinstance(options, dict):
@@ -82,5 +82,5 @@ def read_request(body: bytes) -> CallRequest:
         choices=(count(document, "n") or 1) * len(prompts),
         user=settings.text("user"),
         uncarried=tuple(uncarried),
-        original=Original(Protocol.OPENAI_COMPLETIONS, body, document, canonical, BOOK.names),
+        original=Original(Protocol.OPENAI_COMPLETIONS, kept, document, BOOK.names),
     )

@@ -35,7 +35,7 @@ def read_request(body: bytes) -> CallRequest:
     Raises:
         RequestProblem: 400 naming the field and what it should be.
     """
-    document, canonical = read_document(body)
+    document, kept = read_document(body)
     refuse_steering(document)
     uncarried = list(BOOK.uncarried(document))
     settings = Settings(document, uncarried)
@@ -49,7 +49,7 @@ def read_request(body: bytes) -> CallRequest:
         ),
         user=settings.text("user"),
         uncarried=tuple(uncarried),
-        original=Original(Protocol.OPENAI_EMBEDDINGS, body, document, canonical, BOOK.names),
+        original=Original(Protocol.OPENAI_EMBEDDINGS, kept, document, BOOK.names),
     )
 
 

@@ -163,7 +163,7 @@ def read_request(body: bytes) -> CallRequest:
     Raises:
         RequestProblem: 400 naming the field and what it should be.
     """
-    document, canonical = read_document(body)
+    document, kept = read_document(body)
     refuse_steering(document)
     target = target_of(document)
     reader = _Reader(document)
@@ -187,7 +187,7 @@ def read_request(body: bytes) -> CallRequest:
         service_tier="" if document.get("service_tier") == "auto" else settings.text("service_tier"),
         cache_key=settings.text("prompt_cache_key"),
         uncarried=tuple(reader.uncarried),
-        original=Original(_SPOKEN, body, document, canonical, BOOK.names),
+        original=Original(_SPOKEN, kept, document, BOOK.names),
     )
 
 

@@ -92,9 +92,9 @@ Answers are written back in the caller's protocol, whole and streamed: text, rea
 the model stopped, and usage with its cached, written and reasoning parts. Reasoning that a vendor sealed is handed back
 to that vendor through the caller ([decision 0071](decisions/0071-reasoning-belongs-to-whom-sealed-it.md)); chat
 completions carry it in `reasoning_details` of a message ([decision 0057](decisions/0057-seals-in-chat-completions.md)).
-Log probabilities, sound and what tools of a vendor bring come only to those who ask for it, and asking for it is refused
-across protocols, as the tables say. What may come unasked and has no place in the caller's protocol is in the last table;
-a whole answer that had some says so in `x-signalbox-untold`.
+Log probabilities, sound and what tools of a vendor bring come only to those who ask for it, and asking for it is
+refused across protocols, as the tables say. What may come unasked and has no place in the caller's protocol is in the
+last table; a whole answer that had some says so in `x-signalbox-untold`.
 """
 
 

@@ -149,7 +149,7 @@ def forwarded(original: Original, model_id: str, *, asks: bool, renamed: Mapping
     if any(name in original.document for name in renamed):
         document = renamed_members({**original.document, "model": model_id}, renamed)
         return orjson.dumps({**document, "stream_options": _with_usage(document)} if asks else document)
-    if original.canonical:
+    if original.body is None:
         options = {"stream_options": _with_usage(original.document)} if asks else {}
         return with_members(original, {"model": model_id, **options})
     members = {"model": orjson.dumps(model_id)}

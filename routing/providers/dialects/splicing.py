@@ -20,7 +20,7 @@ _SCAN = _DECODER.scan_once  # keeps no objects, only says where a value ends
 
 def with_members(original: Original, members: Mapping[str, Any]) -> bytes:
     """A request as it arrived, but for some members of its outermost object, which are replaced or appended."""
-    if original.canonical:
+    if original.body is None:
         return orjson.dumps({**original.document, **members})
     return splice(original.body, {name: orjson.dumps(value) for name, value in members.items()})
 

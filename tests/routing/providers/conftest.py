@@ -61,7 +61,7 @@ def request_of(document: dict[str, Any], *, body: bytes | None = None) -> CallRe
         messages=(),
         stream=bool(document.get("stream")),
         wants_usage=bool(options.get("include_usage")),
-        original=Original(Protocol.OPENAI_CHAT, written, document, canonical=written == compact),
+        original=Original(Protocol.OPENAI_CHAT, None if written == compact else written, document),
     )
 
 

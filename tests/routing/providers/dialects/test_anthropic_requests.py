@@ -56,7 +56,7 @@ def test_the_limit_is_the_callers_or_the_models(
 
 def test_a_request_of_this_protocol_is_forwarded_but_for_the_model() -> None:
     body = b'{ "model" : "support-chat", "messages":[{"role":"user","content":"H\\u00e4"}],"x":1.50,"max_tokens":5}'
-    request = replace(plain(), original=Original(Protocol.ANTHROPIC, body, orjson.loads(body), canonical=False))
+    request = replace(plain(), original=Original(Protocol.ANTHROPIC, body, orjson.loads(body)))
     assert request_body(request, model_id="claude-x") == body.replace(b'"support-chat"', b'"claude-x"')
 
 

@@ -71,7 +71,7 @@ def test_a_small_request_leaves_nothing_behind_at_the_vendor() -> None:
 
 def test_a_request_of_this_protocol_is_forwarded_but_for_the_model() -> None:
     body = b'{"model" : "support-chat", "input":"H\\u00e4","previous_response_id":"r-1","x":1.50}'
-    original = Original(Protocol.OPENAI_RESPONSES, body, orjson.loads(body), canonical=False)
+    original = Original(Protocol.OPENAI_RESPONSES, body, orjson.loads(body))
     sent = request_body(replace(plain(), original=original), model_id="gpt-x")
     assert sent == body.replace(b'"support-chat"', b'"gpt-x"')
 
