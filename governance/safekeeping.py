@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.crypto import salted_hmac
 
 from governance.models import ContentKind, StoredContent
 from routing.vault import Place, Vault
@@ -42,6 +43,12 @@ def read(row: StoredContent, *, now: datetime) -> bytes | None:
     if row.expires_at <= now:
         return None
     return _vault().open(bytes(row.sealed), place=_place(row)).encode()
+
+
+def mark(*parts: bytes) -> str:
+    """By what the same content is recognised, in 64 digits that tell nothing of it to whoever has no secret of ours."""
+    lengths = b"".join(len(part).to_bytes(8, "big") for part in parts)
+    return salted_hmac("governance.safekeeping", lengths + b"".join(parts), algorithm="sha256").hexdigest()
 
 
 def remove(contents: Iterable[UUID] | QuerySet[Any]) -> None:

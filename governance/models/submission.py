@@ -90,6 +90,7 @@ class Submission(models.Model):
         deliveries: how often a worker has taken it up.
         claim: names the delivery that holds it, so that one that lost it can do nothing to it.
         sent_at: when the first request to a provider was about to be sent. From then on it is never sent again.
+        mark: by which the same request is recognised, if it comes again under the same task.
         request: what was asked; removed as soon as nobody will need it.
         outcome: the answer, or the failure in full.
     """
@@ -103,6 +104,7 @@ class Submission(models.Model):
     user = models.CharField(max_length=128, blank=True)
     source = models.CharField(max_length=64, blank=True)
     requested = models.CharField(max_length=300)
+    mark = models.CharField(max_length=64, blank=True)
     on_device = models.BooleanField(default=False)
     max_cost_nanos = models.BigIntegerField(null=True)
 

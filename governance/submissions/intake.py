@@ -53,7 +53,8 @@ def submit(order: CallOrder, *, caller: Caller, task: str = "") -> UUID:
         task: the id of the Celery task whose result is waited for; the submission's own if there is none.
 
     Raises:
-        RequestProblem: the request cannot become a call; the problem names the field.
+        RequestProblem: the request cannot become a call; the problem names the field. Or the same task has handed in
+            another one before.
         AlreadySubmitted: the same task has handed it in before.
     """
     kept = load_settings().submissions.content_kept
@@ -62,11 +63,17 @@ def submit(order: CallOrder, *, caller: Caller, task: str = "") -> UUID:
         content.save(force_insert=True)
         # Ignoring a conflict: whoever comes second with a task's id finds the row of whoever came first.
         Submission.objects.bulk_create([row], ignore_conflicts=bool(task))
-        first = Submission.objects.only("pk", "application").get(task=row.task)
+        first = Submission.objects.only("pk", "application", "mark").get(task=row.task)
         if first != row:
             transaction.set_rollback(True)
     if first.application != caller.application:
         raise RequestProblem(409, "task: another application has used this task's id", code="task_taken")
+    if first.mark and first.mark != row.mark:
+        raise RequestProblem(
+            409,
+            "this request has the name of another one before, which asked for something else; give it a name of its own",
+            code="name_taken",
+        )
     if first != row:
         raise AlreadySubmitted(first.pk)
     return row.pk
@@ -152,6 +159,9 @@ def _prepare(
         key=caller.key,
         user=fitting_text(order.options.user or request.user, 128),
         source=fitting_text(order.options.source or caller.source, 64),
+        mark=safekeeping.mark(
+            order.body, str(order.options.on_device).encode(), str(order.options.max_cost_nanos).encode()
+        ),
         requested=fitting_text(request.target, 300),
         on_device=order.options.on_device,
         max_cost_nanos=order.options.max_cost_nanos,

@@ -119,6 +119,12 @@ def test_a_request_that_names_itself_is_one_call_however_often_it_comes(key_hold
     assert handed_in(others, headers=named) != first
     assert handed_in(key_holder, headers={"Idempotency-Key": "order-18"}) != first
     assert Submission.objects.count() == 3
+    other = key_holder.post("calls", {**ORDER, "on_device": True}, headers=named)
+    assert (other.status_code, other.json()["type"]) == (409, "conflict")
+    assert "another one before" in other.json()["detail"]
+    asked = {**ORDER["request"], "messages": [{"role": "user", "content": "Another question"}]}
+    assert key_holder.post("calls", {**ORDER, "request": asked}, headers=named).status_code == 409
+    assert Submission.objects.count() == 3
     for name in ("two words", "x" * 101):
         refused = key_holder.post("calls", ORDER, headers={"Idempotency-Key": name})
         assert (refused.status_code, list(complaints(refused))) == (400, ["Idempotency-Key"])

@@ -120,7 +120,7 @@ def test_a_batch_keeps_the_order_of_its_calls() -> None:
     assert Batch.objects.get().size == 3
 
 
-@pytest.mark.parametrize("size", [1, 40])
+@pytest.mark.parametrize("size", [1, 30])  # SQLite takes 999 values in a statement
 def test_a_batch_takes_the_same_queries_however_large(
     size: int, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
