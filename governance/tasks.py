@@ -30,6 +30,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 from django.db import transaction
 
 from budgets import ledger
+from governance import replays
 from governance.access.directory import Caller, find_task_caller
 from governance.calls import CallOptions
 from governance.gateway import home
@@ -246,6 +247,7 @@ def remove_old() -> None:
     now = datetime.now(UTC)
     removed = sweeping.remove_old(now=now)
     table.remove_expired(now=now)
+    replays.remove_expired(now=now)
     if removed.contents or removed.submissions or removed.batches:
         logger.info(
             "removed: content of %d calls, %d rows of calls, %d of batches",

@@ -96,6 +96,7 @@ class CallNotes:
     served: Attempt | None = None
     first_token: float | None = None
     failure: Failure | None = None
+    replay_of: UUID | None = None
     standings: tuple[limits.Standing, ...] = ()
 
     @property
@@ -121,12 +122,17 @@ class Services:
     shared: SharedStore
 
 
+def _not_written(_: "CallContext", reply: CallReply) -> bytes:
+    return reply.body
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``.
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
-    ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`.
+    ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`. ``name`` is what
+    the caller calls it, if it may come again; ``written`` gives the bytes that a whole answer is for the caller.
     """
 
     call_id: UUID
@@ -144,6 +150,8 @@ class CallContext:
     source: str = ""
     step: Step | None = None
     before_sending: Callable[[], Awaitable[None]] | None = None
+    name: str = ""
+    written: "Callable[[CallContext, CallReply], bytes]" = _not_written
 
     @property
     def has_whole_answer(self) -> bool:
@@ -164,6 +172,8 @@ class CallContext:
         source: str = "",
         call_id: UUID | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
+        name: str = "",
+        written: "Callable[[CallContext, CallReply], bytes]" = _not_written,
     ) -> "CallContext":
         """A call that begins now, with the facts and needs of its request read once. Its id is new unless given."""
         facts = measure(request)
@@ -182,6 +192,8 @@ class CallContext:
             user=user,
             source=source,
             before_sending=before_sending,
+            name=name,
+            written=written,
         )
 
 

@@ -39,6 +39,20 @@ MODEL_NOT_FOUND = "model_not_found"
 LONGEST_WAIT = 60.0
 """Seconds for which clients sleep by themselves; for longer ones they use a wait of their own, which is in vain."""
 
+NAME_TAKEN, NAME_BUSY = "idempotency_key_reused", "idempotency_key_in_use"
+"""Codes of failures whose cause is the name that the caller gave to the call."""
+
+NAME_HEADER = "Idempotency-Key"
+"""The header with that name."""
+
+_STATUS_OF_CODE: Mapping[tuple[FailureKind, str], int] = MappingProxyType(
+    {
+        (FailureKind.UNSUPPORTED, MODEL_NOT_FOUND): 404,
+        (FailureKind.INVALID_REQUEST, NAME_TAKEN): 422,
+        (FailureKind.INVALID_REQUEST, NAME_BUSY): 409,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -99,11 +113,8 @@ class RequestProblem(Exception):
 def problem_of(failure: Failure) -> Problem:
     """What a caller is told of a call's failure. That a model declined comes here only from protocols whose answers
     cannot say it."""
-    status = STATUS[failure.kind]
-    if failure.code == MODEL_NOT_FOUND and failure.kind is FailureKind.UNSUPPORTED:
-        status = 404
-    elif failure.kind is FailureKind.REFUSED:
-        status = 400
+    status = 400 if failure.kind is FailureKind.REFUSED else STATUS[failure.kind]
+    status = _STATUS_OF_CODE.get((failure.kind, failure.code), status)
     return Problem(
         status=status,
         kind=failure.kind.value,

@@ -9,12 +9,14 @@ from governance.gateway.middleware import (
     decide,
     fall_through,
     provider_call,
+    replay,
     schema,
     telemetry,
 )
 
 STACK: tuple[Layer, ...] = (
     telemetry.handle,
+    replay.handle,
     admission.handle,
     decide.handle,
     fall_through.handle,

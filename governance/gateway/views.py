@@ -4,6 +4,7 @@ Each view reads what is in force once and answers the whole call by it.
 """
 
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +16,7 @@ from django.http.response import HttpResponseBase
 from governance.access.directory import Caller
 from governance.gateway.authentication import UNKNOWN_KEY, authenticate
 from governance.gateway.context import Attempt, CallContext, CallNotes, FrameStream, PassedOver
-from governance.gateway.errors import INTERNAL_ERROR, Problem, RequestProblem, problem_of
+from governance.gateway.errors import INTERNAL_ERROR, NAME_HEADER, Problem, RequestProblem, problem_of
 from governance.gateway.http import EventStream, GatewayRequest
 from governance.gateway.protocols import (
     anthropic,
@@ -144,7 +145,7 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
         return _not_allowed(request, "POST")
     service, in_force, caller = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
-    context = await service.read(body, lambda body: _context(request, service, in_force, caller, read(body)))
+    context = await service.read(body, lambda body: _context(request, service, in_force, caller, read(body), writer))
     service.calls_under_way += 1
     try:
         answer = await run(context)
@@ -199,7 +200,7 @@ async def _enter(request: HttpRequest) -> tuple[Service, InForce, Caller]:
 
 
 def _context(
-    request: HttpRequest, service: Service, in_force: InForce, caller: Caller, call: CallRequest
+    request: HttpRequest, service: Service, in_force: InForce, caller: Caller, call: CallRequest, writer: Writer
 ) -> CallContext:
     return CallContext.begin(
         caller=caller,
@@ -209,7 +210,19 @@ def _context(
         services=service.services,
         user=call.user,
         source=request.headers.get("x-signalbox-source", "") or caller.source,
+        name=_name(request),
+        written=lambda context, reply: whole_answer(reply, writer=writer, head=Head.of(context)),
     )
+
+
+def _name(request: HttpRequest) -> str:
+    """What the caller calls the call; empty if it has no name."""
+    name: str = request.headers.get(NAME_HEADER, "")
+    if name and not re.fullmatch(r"[!-~]{1,255}", name):
+        raise RequestProblem(
+            400, f"{NAME_HEADER}: at most 255 letters, digits and signs, without blanks", parameter=NAME_HEADER
+        )
+    return name
 
 
 def _limits(request: HttpRequest, caller: Caller, *, currency: str) -> Limits:
@@ -248,6 +261,8 @@ def _headers(request: HttpRequest, context: CallContext) -> dict[str, str]:
     if notes.standings:
         anthropic = writer_of(request) is _MESSAGES
         headers |= rate_headers(notes.standings, now=datetime.now(UTC), anthropic=anthropic)
+    if notes.replay_of is not None:
+        headers["x-signalbox-replay-of"] = str(notes.replay_of)
     left = _fell_through(notes)
     if left:
         headers["x-signalbox-fell-through"] = ", ".join(left)

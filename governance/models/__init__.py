@@ -4,6 +4,7 @@ from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
 from governance.models.limits import LIMIT_FIELDS, LimitedRecord
+from governance.models.named_call import NamedCall
 from governance.models.revision import Revision, changed_fields
 from governance.models.setting import SettingsVersion, SettingValue
 from governance.models.shared_state import SharedState
@@ -24,6 +25,7 @@ __all__ = [
     "ChainHead",
     "ContentKind",
     "LimitedRecord",
+    "NamedCall",
     "Revision",
     "SettingValue",
     "SettingsVersion",

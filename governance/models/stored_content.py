@@ -15,12 +15,14 @@ class ContentKind(StrEnum):
     REQUEST = "request"
     ANSWER = "answer"
     FAILURE = "failure"
+    REPLAY = "replay"
 
 
 CONTENT_LABELS: Mapping[ContentKind, str] = MappingProxyType(
     {
         ContentKind.REQUEST: "A request that waits for a worker",
         ContentKind.ANSWER: "The answer to a submitted call",
+        ContentKind.REPLAY: "An answer that its caller may ask for again",
         ContentKind.FAILURE: "Why a submitted call has no answer",
     }
 )

@@ -71,7 +71,7 @@ def submit(order: CallOrder, *, caller: Caller, task: str = "") -> UUID:
     if first.mark and first.mark != row.mark:
         raise RequestProblem(
             409,
-            "this request has the name of another one before, which asked for something else; give it a name of its own",
+            "this request has the name of another one before, which asked for something else; give it another name",
             code="name_taken",
         )
     if first != row:

@@ -32,6 +32,7 @@ EXPLAINED = {
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
     "telemetry/outcomes.py": "adds a caller's reports on answers: nobody's change, and too many for a trail",
     "governance/access/roles.py": "groups, which are rows of Django's and made after migrating, by nobody",
+    "governance/replays.py": "names that callers give to calls: nobody's change, and too many for a trail",
     "governance/shared_state/table.py": "removes leases and the like, which are no records",
     "governance/safekeeping.py": "removes sealed content when its time is over",
     "governance/submissions/intake.py": "adds calls that programs hand in: nobody's change, and too many for a trail",

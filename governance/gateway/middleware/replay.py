@@ -1,0 +1,110 @@
+"""Gives a call that its caller named the answer that it had before, so that it is made once however often it comes.
+
+Twins wait for the one that came first. A stream is made once as well, and cannot be given again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
+
+from governance import replays
+from governance.gateway.context import Answer, CallContext, Proceed
+from governance.gateway.errors import NAME_BUSY, NAME_HEADER, NAME_TAKEN
+from governance.replays import Claim, Kept, OtherRequest
+from governance.safekeeping import mark
+from routing.core.calls import CallReply
+from routing.core.failures import CallFailed, Failure, FailureKind
+from routing.vault import VaultError
+
+SECONDS_BETWEEN_LOOKS = 0.25
+SECONDS_WAITED = 60.0
+"""How long a twin waits for the call that came first."""
+
+logger = logging.getLogger(__name__)
+
+
+async def handle(context: CallContext, proceed: Proceed) -> Answer:
+    """Answer with what the same call was answered before, or make it and keep what comes of it."""
+    original = context.request.original
+    if not context.name or original is None:
+        return await proceed(context)
+    bridge, found = context.services.bridge, await _claim(context)
+    if isinstance(found, Kept):
+        if found.answer is None:
+            raise _refused(NAME_BUSY, f"{NAME_HEADER}: the call of this name was streamed, and cannot be given again")
+        context.notes.replay_of = found.call
+        return CallReply(protocol=original.protocol, body=found.answer)
+    try:
+        answer = await proceed(context)
+    except BaseException:
+        await _behind(bridge.cross(replays.release, found))
+        raise
+    await _behind(
+        bridge.cross(
+            replays.keep,
+            found,
+            call=context.call_id,
+            answer=context.written(context, answer) if isinstance(answer, CallReply) else None,
+            owner=context.caller.application,
+            now=datetime.now(UTC),
+            kept=context.standing.settings.submissions.content_kept,
+        )
+    )
+    return answer
+
+
+async def _claim(context: CallContext) -> Claim | Kept:
+    """The name, or what became of the call that has it; waits while that is under way."""
+    deadline = asyncio.get_running_loop().time() + SECONDS_WAITED
+    key, request = mark(context.caller.key.encode(), context.name.encode()), _asked(context)
+    while True:
+        try:
+            found = await context.services.bridge.cross(
+                replays.claim,
+                key=key,
+                request=request,
+                now=datetime.now(UTC),
+                kept=context.standing.settings.submissions.content_kept,
+            )
+        except OtherRequest:
+            message = f"{NAME_HEADER}: a request before had this name, and asked for something else; give it another"
+            raise _refused(NAME_TAKEN, message) from None
+        except (DatabaseFault, VaultError) as error:
+            logger.warning("what was asked under a name cannot be looked up (%s)", type(error).__name__)
+            raise CallFailed(
+                Failure(
+                    FailureKind.TRANSIENT,
+                    f"whether this call was made before cannot be looked up now, so nothing was sent ({NAME_HEADER})",
+                    retry_after=1.0,
+                )
+            ) from error
+        if found is not None:
+            return found
+        if asyncio.get_running_loop().time() >= deadline:
+            raise _refused(NAME_BUSY, f"{NAME_HEADER}: the call of this name is still under way; ask again later")
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _asked(context: CallContext) -> str:
+    """The mark of what is asked: the body, and every header that has a say."""
+    original, limits = context.request.original, context.limits
+    if original is None:
+        raise RuntimeError("a call that was not written in a protocol has no name")
+    says = (original.protocol.value, original.betas, str(limits.on_device), str(limits.cost_ceiling))
+    return mark(original.body, *(each.encode() for each in says))
+
+
+async def _behind(noting: Coroutine[Any, Any, object]) -> None:
+    """Note what became of the name, whatever becomes of the caller. That it cannot be keeps nobody from an answer."""
+    try:
+        await asyncio.shield(asyncio.ensure_future(noting))
+    except (DatabaseFault, VaultError) as error:
+        logger.warning("what became of a named call cannot be noted (%s)", type(error).__name__)
+
+
+def _refused(code: str, message: str) -> CallFailed:
+    return CallFailed(Failure(FailureKind.INVALID_REQUEST, message, code=code, parameter=NAME_HEADER))

@@ -1,0 +1,138 @@
+"""A call that its caller names is made once, however often it comes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError
+
+from governance import replays, tasks
+from governance.models import NamedCall, StoredContent
+from governance.replays import Claim, Kept, OtherRequest
+from telemetry.health import read_health
+from tests.governance.gateway.conftest import World
+from tests.governance.gateway.harness import Conversation, Reply, question
+from tests.governance.gateway.upstream import ANSWER, answers, fails, streams
+from tests.servers.fake_provider import Pause
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def begin(world: World, name: str = "order-17", *, key: str | None = None, **members: Any) -> Conversation:
+    return world.gateway.begin(question(**members), key=key, headers={"idempotency-key": name})
+
+
+def ask(world: World, name: str = "order-17", *, key: str | None = None, **members: Any) -> Reply:
+    return begin(world, name, key=key, **members).reply()
+
+
+def test_the_same_name_gets_the_same_answer(world: World) -> None:
+    world.script(answers())
+    first, again = ask(world), ask(world)
+    assert (first.status, again.status, world.asked) == (200, 200, [1, 0, 0])
+    assert again.body == first.body
+    assert "x-signalbox-replay-of" not in first.headers
+    assert again.headers["x-signalbox-replay-of"] == first.headers["x-signalbox-call"]
+    made, given = world.calls()
+    assert (made.cache_hit, made.requests_sent, made.served_model) == (False, 1, "fast")
+    assert (given.cache_hit, given.requests_sent, given.served_model, given.success) == (True, 0, "", True)
+    assert read_health(now=datetime.now(UTC))["openai"].samples == 1
+    assert ANSWER.encode() not in b"".join(bytes(each.sealed) for each in StoredContent.objects.all())
+
+
+def test_a_name_belongs_to_a_key_and_is_bound_to_what_was_asked(world: World) -> None:
+    world.script(answers())
+    ask(world)
+    assert "x-signalbox-replay-of" not in ask(world, key=world.issue()).headers
+    assert "x-signalbox-replay-of" not in ask(world, "order-18").headers
+    other = ask(world, text="When?")
+    assert (other.status, other.error["code"], other.error["param"]) == (
+        422,
+        "idempotency_key_reused",
+        "Idempotency-Key",
+    )
+    assert other.headers["x-should-retry"] == "false"
+    assert world.asked == [3, 0, 0]
+
+
+def test_twins_wait_for_the_one(world: World) -> None:
+    world.script([Pause(0.3), *answers()])
+    replies = [each.reply() for each in [begin(world, "twin") for _ in range(5)]]
+    assert ([each.status for each in replies], world.asked) == ([200] * 5, [1, 0, 0])
+    assert len({each.body for each in replies}) == 1
+
+
+def test_a_failure_gives_the_name_back(world: World) -> None:
+    world.script(fails(503), fails(503), fails(503))
+    assert ask(world).status == 503
+    assert not NamedCall.objects.exists()
+    world.script(answers())
+    assert ask(world).status == 200
+
+
+def test_a_stream_is_made_once_and_cannot_be_given_again(world: World) -> None:
+    world.script(streams())
+    assert ask(world, stream=True).status == 200
+    again = ask(world, stream=True)
+    assert (again.status, again.error["code"], world.asked) == (409, "idempotency_key_in_use", [1, 0, 0])
+    assert "streamed" in again.error["message"]
+
+
+@pytest.mark.parametrize("name", ["two words", "x" * 256])
+def test_what_is_no_name(world: World, name: str) -> None:
+    reply = ask(world, name)
+    assert (reply.status, reply.error["param"], world.asked) == (400, "Idempotency-Key", [0, 0, 0])
+
+
+def test_without_the_database_nothing_is_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(**_: object) -> None:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(replays, "claim", away)
+    reply = ask(world)
+    assert (reply.status, reply.headers["retry-after"], world.asked) == (503, "1", [0, 0, 0])
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+def take(request: str = "asked", *, now: datetime = NOW) -> Claim | Kept | None:
+    return replays.claim(key="name", request=request, now=now, kept=DAY)
+
+
+@pytest.mark.django_db
+def test_a_name_is_taken_kept_and_free_again() -> None:
+    held = take()
+    assert isinstance(held, Claim)
+    assert take() is None
+    with pytest.raises(OtherRequest):
+        take("something else")
+    call = uuid4()
+    assert replays.keep(held, call=call, answer=b"{}", owner="helpdesk", now=NOW, kept=DAY)
+    assert take() == Kept(call, b"{}")
+    replays.release(held)  # too late
+    assert take(now=NOW + timedelta(hours=23)) == Kept(call, b"{}")
+    assert isinstance(take("something else", now=NOW + DAY), Claim)
+
+
+@pytest.mark.django_db
+def test_a_name_whose_process_was_lost_is_taken_over() -> None:
+    lost = take()
+    assert isinstance(lost, Claim)
+    late = NOW + replays.LEASE
+    assert take(now=late - timedelta(seconds=1)) is None
+    held = take(now=late)
+    assert isinstance(held, Claim)
+    assert not replays.keep(lost, call=uuid4(), answer=b"{}", owner="helpdesk", now=late, kept=DAY)
+    replays.release(lost)
+    assert not StoredContent.objects.exists()
+    assert take(now=late) is None
+
+
+@pytest.mark.django_db
+def test_names_that_are_over_are_removed() -> None:
+    take(now=datetime.now(UTC) - 2 * DAY)
+    tasks.remove_old()
+    assert not NamedCall.objects.exists()
