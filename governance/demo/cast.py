@@ -135,6 +135,7 @@ PROVIDERS = (
 
 SWIFT = "swift-chat"
 DEEP = "deep-chat"
+VECTORS = "help-vectors"
 
 _CHAT, _TOOLS, _STREAMING = Capability.CHAT, Capability.TOOLS, Capability.STREAMING
 _STRUCTURED, _REASONING, _VISION = Capability.STRUCTURED_OUTPUT, Capability.REASONING, Capability.VISION
@@ -157,6 +158,13 @@ MODELS = (
         ),
         rates=_rates("2.5", "10"),
         scores={"support-answers": 0.84, "code-tasks": 0.80},
+    ),
+    DemoModel(
+        ModelSpec(
+            identifier=VECTORS, model_id="atlas-4-embed", provider=_ATLAS, name="Atlas 4 Embed",
+            capabilities=frozenset({Capability.EMBEDDINGS}), context_length=8_192, sorting=90,
+        ),
+        rates=_rates("0.09", "0"),
     ),
     DemoModel(
         ModelSpec(
@@ -267,6 +275,11 @@ CONFIGURATIONS = (
         ConfigurationSpec(identifier="image-captions", selection=Selection.FIXED, models=("dynamo-lens",)),
         name="Captions of images",
         description="One model, nothing is chosen.",
+    ),
+    DemoConfiguration(
+        ConfigurationSpec(identifier="help-search", selection=Selection.FIXED, models=(VECTORS,)),
+        name="Search in help pages",
+        description="Embeddings. Vectors of two models cannot be compared, so it is one model.",
     ),
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from governance.demo.cast import DEEP, MODELS, PROVIDERS, SWIFT
+from governance.demo.cast import DEEP, MODELS, PROVIDERS, SWIFT, VECTORS
 from routing.core.vocabulary import Operation
 
 GATEWAY_MS = 5.0
@@ -54,6 +54,7 @@ PROFILES: Mapping[tuple[str, Operation], Profile] = {
     (DEEP, _STREAM): Profile(9240, 1020, 910, first_token_ms=1450, reasoning=260),
     (DEEP, _TOOLS): Profile(13_800, 7100, 1650, first_token_ms=1900, reasoning=600),
     (DEEP, _STREAM_TOOLS): Profile(14_050, 7200, 1680, first_token_ms=1900, reasoning=600),
+    (VECTORS, Operation.EMBED): Profile(190, 24, 0),
     ("borealis-coder", _TOOLS): Profile(2150, 5200, 310, first_token_ms=340, cached=3100),
     ("borealis-coder", _STREAM_TOOLS): Profile(2230, 5300, 320, first_token_ms=340, cached=3200),
     ("borealis-coder", _CHAT): Profile(1980, 2400, 290, first_token_ms=330, cached=1200),
@@ -65,7 +66,7 @@ PROFILES: Mapping[tuple[str, Operation], Profile] = {
 }
 _PLAIN = Profile(1200, 900, 220)
 
-_PLAYED_AS = {"borealis-coder": _TOOLS, "dynamo-lens": _VISION}
+_PLAYED_AS = {"borealis-coder": _TOOLS, "dynamo-lens": _VISION, VECTORS: Operation.EMBED}
 """The operation whose profile the simulator plays, where it is not chat: it has one for each model."""
 
 FAULT_RATES: Mapping[str, float] = {

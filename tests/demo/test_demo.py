@@ -195,7 +195,7 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
 
 def test_the_printed_commands_work(first: Terminal) -> None:
     commands = re.findall(r"^     (curl .*|.* explain .*)$", first.printed, flags=re.MULTILINE)
-    whole, streamed, explained, handed_in, waited_for, batch = (
+    whole, streamed, explained, handed_in, waited_for, batch, vectors = (
         subprocess.run(
             ["bash", "-c", command.replace("curl ", "curl -sS --noproxy '*' ", 1)],
             cwd=ROOT,
@@ -218,6 +218,9 @@ def test_the_printed_commands_work(first: Terminal) -> None:
     assert answered["state"] == "done"
     assert "Simulated answer to: Where is my parcel?" in json.dumps(answered["answer"])
     assert json.loads(batch)["size"] == 2
+    assert "x-signalbox-route: atlas-cloud/help-vectors" in vectors
+    assert "x-signalbox-cost: " in vectors
+    assert vectors.count('"embedding":[') == 2
 
 
 @pytest.mark.parametrize("role", ["operator", "auditor"])

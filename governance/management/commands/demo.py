@@ -178,6 +178,9 @@ Try, in another terminal:
   5. A batch of two, and how far it is: {base}/admin/governance/batch/
      curl {base}/api/v1/batches {auth} -d '{{"calls": [{{"request": {request}}}}}, {{"request": {request}}}}}]}}'
 
+  6. Vectors of two texts, for a search; the answer says which model made them and what that cost:
+     curl -i {base}/v1/embeddings {auth} -d '{{"model": "help-search", "input": ["lost parcel", "opening hours"]}}'
+
 {switch}:
      {manage} demo --history {"off" if reads_history else "on"}
      or, in the admin, the setting {CALL_HISTORY.key}: {base}/admin/governance/settingvalue/
