@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -21,13 +23,16 @@ from governance.access.directory import Caller
 from governance.gateway import home
 from governance.gateway.context import CallContext, Withdrawn
 from governance.gateway.errors import RequestProblem
-from governance.gateway.protocols import openai_chat
-from governance.gateway.protocols.base import Head, whole_answer
+from governance.gateway.protocols import openai_chat, openai_completions, openai_embeddings
+from governance.gateway.protocols.base import Head, Writer, whole_answer
 from governance.gateway.protocols.openai_chat_replies import OpenAIChatWriter
+from governance.gateway.protocols.openai_completions_replies import OpenAICompletionsWriter
+from governance.gateway.protocols.openai_embeddings_replies import OpenAIEmbeddingsWriter
 from governance.gateway.service import Service
 from governance.gateway.stack import run as run_stack
 from governance.trace import note
 from routing.core.calls import CallReply, CallRequest, Refusal, Text, Usage
+from routing.core.conversation import Protocol
 from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
 from routing.core.money import Money
 from routing.core.requirements import Limits
@@ -37,7 +42,25 @@ logger = logging.getLogger(__name__)
 SECONDS = 600.0
 """How long a program waits for an answer unless it says otherwise."""
 
-_CHAT = OpenAIChatWriter()
+
+class Wanted(StrEnum):
+    """What a program asks for. A request, and the answer's body, are written as at the endpoint of that name."""
+
+    ANSWER = "chat/completions"
+    COMPLETION = "completions"
+    VECTORS = "embeddings"
+
+
+_READERS: Mapping[Wanted, Callable[[bytes], CallRequest]] = MappingProxyType(
+    {
+        Wanted.ANSWER: openai_chat.read_request,
+        Wanted.COMPLETION: openai_completions.read_request,
+        Wanted.VECTORS: openai_embeddings.read_request,
+    }
+)
+_WRITERS: Mapping[Protocol, Writer] = MappingProxyType(
+    {writer.protocol: writer for writer in (OpenAIChatWriter(), OpenAICompletionsWriter(), OpenAIEmbeddingsWriter())}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +89,8 @@ class Answer:
 
     Attributes:
         call_id: the call's id; its row and the decision behind it bear it.
-        body: the answer as a caller of ``/v1/chat/completions`` gets it.
-        text: what the model wrote, in one piece.
+        body: the answer as a caller of the endpoint gets it.
+        text: what the model wrote, in one piece; empty where vectors were asked for.
         route: ``provider/model`` that served; empty where the refusal of a provider is the answer.
         response_model: the model that the provider says answered.
         latency_ms: from the call's beginning to the whole answer.
@@ -107,6 +130,7 @@ def run(
     *,
     application: str,
     request: Mapping[str, Any],
+    wanted: Wanted = Wanted.ANSWER,
     options: CallOptions = NO_OPTIONS,
     seconds: float = SECONDS,
 ) -> Answer:
@@ -114,7 +138,8 @@ def run(
 
     Args:
         application: the identifier of an application that may run tasks.
-        request: what would be posted to ``/v1/chat/completions``, without ``stream``.
+        request: what would be posted to the endpoint, without ``stream``.
+        wanted: which endpoint that is.
         options: user, source and limits.
         seconds: how long to wait.
 
@@ -123,7 +148,7 @@ def run(
         CalledFromTheWrongPlace: inside a transaction, or on an event loop.
     """
     try:
-        call = openai_chat.read_request(orjson.dumps(request))
+        call = read(wanted, orjson.dumps(request))
     except RequestProblem as refused:
         problem = refused.problem
         failure = Failure(FailureKind.INVALID_REQUEST, problem.message, code=problem.code, parameter=problem.parameter)
@@ -134,6 +159,11 @@ def run(
         return await ask(service, call, caller=caller, options=options)
 
     return home.wait(ask_as_application, seconds=seconds)
+
+
+def read(wanted: Wanted, body: bytes) -> CallRequest:
+    """The canonical call of a body that would be posted to an endpoint. Raises ``RequestProblem``."""
+    return _READERS[wanted](body)
 
 
 async def ask(
@@ -201,7 +231,7 @@ async def ask(
     if not isinstance(answer, CallReply):
         raise TypeError("a call that is not streamed was answered by a stream")
     text = "".join(each.text for each in answer.events if isinstance(each, Text | Refusal))
-    body = whole_answer(answer, writer=_CHAT, head=Head.of(context))
+    body = whole_answer(answer, writer=_writer(request), head=Head.of(context))
     return _answer(context, body=body, text=text, refusal=context.notes.failure)
 
 
@@ -223,11 +253,19 @@ def find_caller(service: Service, *, application: str, key: str) -> Caller:
     raise CallFailed(Failure(FailureKind.FORBIDDEN, message, code="caller_not_allowed"))
 
 
+def _writer(request: CallRequest) -> Writer:
+    """What writes the answer: the protocol that the request was written in."""
+    if request.original is None:
+        raise ValueError("a request without an original has no protocol to be answered in")
+    return _WRITERS[request.original.protocol]
+
+
 def _unanswered(context: CallContext, failure: Failure) -> Answer:
     """What a failed call comes to. That a model declines is an answer, as it is on the wire."""
-    if failure.kind is not FailureKind.REFUSED:
+    writer = _writer(context.request)
+    if failure.kind is not FailureKind.REFUSED or not writer.has_refusals:
         raise Unanswered(failure, call_id=context.call_id, attempts=len(context.notes.attempts)) from None
-    body = _CHAT.refusal(failure.message, head=Head.of(context), stream=False)
+    body = writer.refusal(failure.message, head=Head.of(context), stream=False)
     return _answer(context, body=body, text="", refusal=failure)
 
 

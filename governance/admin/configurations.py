@@ -14,8 +14,9 @@ from django.utils import timezone
 from governance.admin.fields import capability_choices, rate_field, without_menu, words_field
 from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
-from governance.admin.trials import TestedAdmin
+from governance.admin.trials import TestedAdmin, wanted_of
 from governance.audit.actions import RecordKind
+from governance.calls import Wanted
 from governance.changes.rules import chain_complaint, listing_complaint
 from governance.gateway.service import standing_now
 from governance.questions import Question, UnknownConfiguration, ask
@@ -237,6 +238,9 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
                 "currency of routing. Unpriced models pass. Empty or 0 for no limit.",
             )
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def try_wanted(self, record: Configuration) -> Wanted:
+        return Wanted.ANSWER if record.fixed_model is None else wanted_of(record.fixed_model)
 
     def try_target(self, record: Configuration) -> str:
         return record.identifier

@@ -17,8 +17,9 @@ from governance.admin.fields import capability_choices, rate_field, words_field
 from governance.admin.generic import Column, ModelForm, MomentWidget, StackedInline
 from governance.admin.price_lists import price_lists_page
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
-from governance.admin.trials import TestedAdmin
+from governance.admin.trials import TestedAdmin, wanted_of
 from governance.audit.actions import RecordKind
+from governance.calls import Wanted
 from governance.spelling import ABSENT, capability_words, spell_rate
 from routing.core.pricing import price_at
 from routing.models import LanguageModel, Price
@@ -154,6 +155,9 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
         if db_field.name == "capabilities":
             return words_field(db_field, capability_choices())
         return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def try_wanted(self, record: LanguageModel) -> Wanted:
+        return wanted_of(record)
 
     def try_target(self, record: LanguageModel) -> str:
         return f"{record.provider.identifier}/{record.identifier}"

@@ -17,14 +17,14 @@ from django.urls import path, reverse
 from governance.access.directory import Caller
 from governance.admin.generic import AreaWidget
 from governance.admin.records import RecordAdmin, RecordTool
-from governance.calls import Answer, CallOptions, Unanswered, ask
+from governance.calls import Answer, CallOptions, Unanswered, Wanted, ask, read
 from governance.gateway import home
-from governance.gateway.protocols import openai_chat
 from governance.gateway.service import Service
 from governance.spelling import ABSENT, spell_cost
 from routing.core.failures import FAILURES, CallFailed, Failure, FailureKind
+from routing.core.vocabulary import Capability
 from routing.endpoints import endpoint_of
-from routing.models import Provider
+from routing.models import LanguageModel, Provider
 from routing.providers.registry import adapter_for
 from routing.vault import Vault
 
@@ -101,16 +101,15 @@ def refusal_of(failure: Failure) -> Refusal:
     )
 
 
-def try_call(*, target: str, prompt: str, user: str) -> Answer:
-    """Ask a configuration, or a model by its route, as an application would.
+def try_call(*, target: str, prompt: str, user: str, wanted: Wanted = Wanted.ANSWER) -> Answer:
+    """Ask a configuration, or a model by its route, as an application would: for an answer, or for a vector.
 
     Raises:
         Unanswered: the call failed.
         CallFailed: there was no call, or the answer did not come in time.
     """
-    request = openai_chat.read_request(
-        orjson.dumps({"model": target, "messages": [{"role": "user", "content": prompt}]})
-    )
+    asked = {"input": prompt} if wanted is Wanted.VECTORS else {"messages": [{"role": "user", "content": prompt}]}
+    request = read(wanted, orjson.dumps({"model": target, **asked}))
 
     async def ask_afresh(service: Service) -> Answer:
         await service.refresh()  # what was changed a moment ago counts
@@ -148,6 +147,21 @@ def figures_of(trial: Answer) -> list[tuple[str, str]]:
     ]
 
 
+def wanted_of(model: LanguageModel) -> Wanted:
+    """What a model is asked for: an answer, unless it declares that it makes vectors and nothing that answers."""
+    declared = set(model.capabilities)
+    embeds = Capability.EMBEDDINGS in declared and not declared & {Capability.CHAT, Capability.COMPLETION}
+    return Wanted.VECTORS if embeds else Wanted.ANSWER
+
+
+def _shown(trial: Answer) -> str:
+    """What was answered, in words: of a vector, how long it is."""
+    document = trial.document
+    if document.get("object") != "list":
+        return trial.text
+    return f"A vector of {len(document['data'][0]['embedding']):,} numbers."
+
+
 class TestedAdmin(RecordAdmin):
     """A record with a page on which it is tried out. It takes the permission to change the record: calls cost."""
 
@@ -167,6 +181,10 @@ class TestedAdmin(RecordAdmin):
     def try_target(self, record: Any) -> str:
         """What an application would write as the model."""
         raise NotImplementedError
+
+    def try_wanted(self, record: Any) -> Wanted:
+        """What it is asked for."""
+        return Wanted.ANSWER
 
     def try_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask, and show what came back."""
@@ -192,7 +210,12 @@ class TestedAdmin(RecordAdmin):
     def try_out(self, request: HttpRequest, record: Any, prompt: str) -> dict[str, Any]:
         """Ask the record; gives what the page shows."""
         try:
-            trial = try_call(target=self.try_target(record), prompt=prompt, user=request.user.get_username())
+            trial = try_call(
+                target=self.try_target(record),
+                prompt=prompt,
+                user=request.user.get_username(),
+                wanted=self.try_wanted(record),
+            )
         except Unanswered as failed:
             return {"call_id": failed.call_id, "refusal": refusal_of(failed.failure)}
         except CallFailed as failed:
@@ -200,4 +223,4 @@ class TestedAdmin(RecordAdmin):
         shown: dict[str, Any] = {"call_id": trial.call_id}
         if trial.refusal is not None:
             return {**shown, "refusal": refusal_of(trial.refusal)}
-        return {**shown, "answer": trial.text, "figures": figures_of(trial)}
+        return {**shown, "answer": _shown(trial), "figures": figures_of(trial)}

@@ -7,10 +7,11 @@ import orjson
 import pytest
 from django.db import transaction
 
-from governance.calls import Answer, CallOptions, Unanswered, run
+from governance.calls import Answer, CallOptions, Unanswered, Wanted, run
 from governance.changes.records import switch
 from governance.gateway.home import CalledFromTheWrongPlace
 from governance.models import Application
+from routing.core.calls import Usage
 from routing.core.failures import CallFailed, FailureKind
 from routing.core.money import Money
 from tests.authors import SOMEBODY
@@ -157,3 +158,31 @@ def test_the_bytes_sent_are_those_of_the_request(world: World) -> None:
     call()
     sent = orjson.loads(world.upstreams[0].requests[0].body)
     assert sent == {**REQUEST, "model": "gpt-x-mini"}
+
+
+# --- Other endpoints ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("nightly")
+def test_vectors(world: World) -> None:
+    data = [{"object": "embedding", "index": 0, "embedding": [0.5, -2.0]}]
+    answered = {"object": "list", "data": data, "model": "vector-x", "usage": {"prompt_tokens": 8}}
+    world.script(whole(orjson.dumps(answered)))
+    answer = run(
+        application="nightly", request={"model": "support-chat", "input": "Ulm"}, wanted=Wanted.VECTORS, seconds=10
+    )
+    assert (answer.document, answer.text, answer.response_model) == (answered, "", "vector-x")
+    assert (answer.usage, answer.cost) == (Usage(8, 0), Money(20_000, "USD"))
+    assert world.call().operation == "embed"
+    error = {"error": {"message": "no", "code": "content_filter"}}
+    world.script(whole(orjson.dumps(error), 400))
+    with pytest.raises(Unanswered):  # vectors cannot say that somebody declined
+        run(application="nightly", request={"model": "support-chat", "input": "x"}, wanted=Wanted.VECTORS, seconds=10)
+
+
+@pytest.mark.usefixtures("nightly")
+def test_a_completion_by_a_chat(world: World) -> None:
+    request = {"model": "support-chat", "prompt": "Where is my parcel?"}
+    answer = run(application="nightly", request=request, wanted=Wanted.COMPLETION, seconds=10)
+    assert (answer.document["object"], answer.text) == ("text_completion", ANSWER)
+    assert answer.document["choices"][0]["text"] == ANSWER

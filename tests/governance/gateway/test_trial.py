@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -52,6 +53,21 @@ def test_a_configuration_answers_like_for_an_application(world: World, operator:
         "admin-test", "olivia", "", "support-chat",
     )  # fmt: skip
     assert reverse("admin:telemetry_call_change", args=[call.pk]) in shown
+
+
+def test_a_model_that_only_embeds_is_asked_for_a_vector(world: World, operator: Client) -> None:
+    model = world.models[2]
+    model.capabilities = ["embeddings"]
+    model.save()
+    data = [{"object": "embedding", "index": 0, "embedding": [0.5] * 1536}]
+    answered = {"object": "list", "data": data, "model": "vector-x", "usage": {"prompt_tokens": 8}}
+    world.script(*[whole(orjson.dumps(answered))] * 3)
+    shown = ask(operator, "languagemodel", model)
+    assert "A vector of 1,536 numbers." in shown
+    fixed = ConfigurationFactory(identifier="help-search", fixed=True, fixed_model=model)
+    assert "A vector of 1,536 numbers." in ask(operator, "configuration", fixed)
+    assert [call.operation for call in world.calls()] == ["embed", "embed"]
+    assert world.asked == [0, 0, 2]
 
 
 def test_a_model_is_asked_by_its_route(world: World, operator: Client) -> None:
