@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,7 +38,12 @@ def installed_programs() -> Mapping[str, Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests in parallel wait for one another
         if not folder.exists():
             _install(folder)
-    return {name: next((folder / "node_modules").glob(pattern)) for name, pattern in _BINARIES.items()}
+    return {name: _plainest((folder / "node_modules").glob(pattern)) for name, pattern in _BINARIES.items()}
+
+
+def _plainest(found: Iterator[Path]) -> Path:
+    """The one with the shortest name: older versions of npm fetch builds for other C libraries besides."""
+    return min(found, key=lambda path: len(str(path)))
 
 
 def _install(folder: Path) -> None:
