@@ -42,6 +42,7 @@ from governance.submissions.readouts import SubmissionNotFound, SubmissionStatus
 from governance.submissions.sweeping import Delivery
 from governance.trace import Mark, marks, note
 from routing.core.money import MoneyError, parse_nanos
+from telemetry.usage import remove_old_hours
 
 logger = logging.getLogger(__name__)
 
@@ -243,11 +244,13 @@ def sweep() -> None:
 
 @app.task(name="signalbox.remove_old", ignore_result=True)
 def remove_old() -> None:
-    """Remove what has grown old: content, rows of calls that ended long ago, what processes told one another."""
+    """Remove what has grown old: content, rows of calls that ended long ago, hours of usage, what processes told one
+    another."""
     now = datetime.now(UTC)
     removed = sweeping.remove_old(now=now)
     table.remove_expired(now=now)
     replays.remove_expired(now=now)
+    remove_old_hours(now=now)
     if removed.contents or removed.submissions or removed.batches:
         logger.info(
             "removed: content of %d calls, %d rows of calls, %d of batches",

@@ -10,6 +10,9 @@ from django.db import models
 
 from telemetry.querysets import CallQuerySet
 
+DAYS_OF_HOURS = 100
+"""For how long usage by hour is kept: a quarter of a year, and some days to look at it."""
+
 
 class WrittenOnceError(RuntimeError):
     """An attempt to change a row that is written once."""
@@ -188,10 +191,9 @@ class Outcome(WrittenOnce):
         return f"{self.call_id}: {self.judgement}"
 
 
-class UsageDay(models.Model):
-    """Usage of one UTC day and one combination of who asked and what served. Written by one upsert."""
+class UsageSums(models.Model):
+    """What was used by one combination of who asked and what served, over some time. Written by one upsert."""
 
-    day = models.DateField()
     application = models.CharField(max_length=100)
     key = models.CharField(max_length=64)
     user = models.CharField(max_length=128)
@@ -213,16 +215,37 @@ class UsageDay(models.Model):
     unpriced_requests = models.PositiveBigIntegerField(default=0)
 
     class Meta:
+        abstract = True
+
+
+_COMBINATION = ["application", "key", "user", "source", "configuration", "provider", "model", "operation", "currency"]
+
+
+class UsageDay(UsageSums):
+    """Usage of one UTC day."""
+
+    day = models.DateField()
+
+    class Meta:
         ordering: ClassVar = ["-day"]
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=[
-                    "day", "application", "key", "user", "source", "configuration", "provider", "model",
-                    "operation", "currency",
-                ],
-                name="telemetry_usage_day_once",
-            ),
-        ]  # fmt: skip
+            models.UniqueConstraint(fields=["day", *_COMBINATION], name="telemetry_usage_day_once"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.day} {self.application} {self.model}"
+
+
+class UsageHour(UsageSums):
+    """Usage of one UTC hour, from which the days of a time zone are made. Kept for a while only."""
+
+    hour = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["-hour"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["hour", *_COMBINATION], name="telemetry_usage_hour_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.hour:%Y-%m-%d %H:00} {self.application} {self.model}"

@@ -1,47 +1,54 @@
-"""Usage by day: one row for each day and combination of who asked and what served, kept by one upsert.
+"""Usage by day and by hour: a row for each of them and each combination of who asked and what served, kept by upserts.
 
-A day is a UTC day. Rows are written whether or not calls are recorded.
+Days and hours are those of UTC. Rows are written whether or not calls are recorded. Days are kept for good; hours,
+which are many more and are what the days of a time zone are made of, for ``DAYS_OF_HOURS``.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import UTC, date
+from datetime import UTC, date, datetime, timedelta
 
-from django.db import connections, router
+from django.db import connections, models, router
 
-from telemetry.models import UsageDay
+from telemetry.models import DAYS_OF_HOURS, UsageDay, UsageHour
 from telemetry.records import CallRecord
 
 KEY_FIELDS = (
-    "day", "application", "key", "user", "source", "configuration", "provider", "model", "operation", "currency",
+    "application", "key", "user", "source", "configuration", "provider", "model", "operation", "currency",
 )  # fmt: skip
 SUM_FIELDS = (
     "requests", "failures", "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens",
     "reasoning_tokens", "cost_nanos", "unpriced_requests",
 )  # fmt: skip
 
+_Key = tuple[date | datetime | str, ...]
+
 
 def add_usage(records: Iterable[CallRecord]) -> None:
-    """Add calls to their days. Call it inside a transaction.
+    """Add calls to their days and hours: two statements. Call it inside a transaction.
 
     Rows are written in the order of their keys, so that two processes never wait for each other crosswise.
     """
-    sums: dict[tuple[str | date, ...], list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
+    days: dict[_Key, list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
+    hours: dict[_Key, list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
     for record in records:
-        row = sums[_key(record)]
-        for index, amount in enumerate(_amounts(record)):
-            row[index] += amount
-    if not sums:
-        return
-    parameters: list[str | date | int] = [value for key in sorted(sums, key=repr) for value in (*key, *sums[key])]
-    connection = connections[router.db_for_write(UsageDay)]
-    with connection.cursor() as cursor:
-        cursor.execute(_upsert(len(sums)), parameters)
+        began = record.started_at.astimezone(UTC)
+        key, amounts = _key(record), _amounts(record)
+        for row in (days[began.date(), *key], hours[began.replace(minute=0, second=0, microsecond=0), *key]):
+            for index, amount in enumerate(amounts):
+                row[index] += amount
+    _upsert(UsageDay, "day", days)
+    _upsert(UsageHour, "hour", hours)
 
 
-def _key(record: CallRecord) -> tuple[str | date, ...]:
+def remove_old_hours(*, now: datetime) -> int:
+    """Remove the hours that are not kept any longer; gives how many rows went."""
+    removed, _ = UsageHour.objects.filter(hour__lt=now - timedelta(days=DAYS_OF_HOURS)).delete()
+    return removed
+
+
+def _key(record: CallRecord) -> tuple[str, ...]:
     return (
-        record.started_at.astimezone(UTC).date(),
         record.application,
         record.key,
         record.user,
@@ -64,12 +71,23 @@ def _amounts(record: CallRecord) -> tuple[int, ...]:
     return (1, 0 if record.success else 1, *counted, record.cost_nanos or 0, 1 if unpriced else 0)
 
 
-def _upsert(rows: int) -> str:
-    """The statement. Names come from the model alone; every value is a parameter."""
-    table = UsageDay._meta.db_table
-    fields = (*KEY_FIELDS, *SUM_FIELDS)
+def _upsert(model: type[models.Model], time: str, sums: dict[_Key, list[int]]) -> None:
+    """Add sums to the rows of one table. Names come from the model alone; every value is a parameter."""
+    if not sums:
+        return
+    connection = connections[router.db_for_write(model)]
+    adapt = connection.ops.adapt_datetimefield_value
+    parameters = [
+        adapt(value) if isinstance(value, datetime) else value
+        for key in sorted(sums, key=repr)
+        for value in (*key, *sums[key])
+    ]
+    table, keys = model._meta.db_table, (time, *KEY_FIELDS)
+    fields = (*keys, *SUM_FIELDS)
     columns = ", ".join(f'"{field}"' for field in fields)
-    places = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * rows)
-    conflict = ", ".join(f'"{field}"' for field in KEY_FIELDS)
-    sums = ", ".join(f'"{field}" = "{table}"."{field}" + excluded."{field}"' for field in SUM_FIELDS)
-    return f'INSERT INTO "{table}" ({columns}) VALUES {places} ON CONFLICT ({conflict}) DO UPDATE SET {sums}'  # noqa: S608
+    places = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * len(sums))
+    conflict = ", ".join(f'"{field}"' for field in keys)
+    added = ", ".join(f'"{field}" = "{table}"."{field}" + excluded."{field}"' for field in SUM_FIELDS)
+    statement = f'INSERT INTO "{table}" ({columns}) VALUES {places} ON CONFLICT ({conflict}) DO UPDATE SET {added}'  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)

@@ -33,7 +33,7 @@ from routing.models import (
     Price,
     Provider,
 )
-from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from telemetry.models import Attempt, Call, DecisionRecord, UsageDay, UsageHour
 from telemetry.records import new_call_id
 
 LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC)
@@ -237,11 +237,10 @@ class AttemptFactory(DjangoModelFactory[Attempt]):
     latency_ms = 120.0
 
 
-class UsageDayFactory(DjangoModelFactory[UsageDay]):
+class UsageSumsFactory(DjangoModelFactory[Any]):
     class Meta:
-        model = UsageDay
+        abstract = True
 
-    day = RECENTLY.date()
     application = "helpdesk"
     key = "5f0c7c0e-9b7e-4a44-a1bd-0f6f3a7b9d21"
     user = Sequence(lambda number: f"agent-{number}")
@@ -255,3 +254,17 @@ class UsageDayFactory(DjangoModelFactory[UsageDay]):
     input_tokens = 4800
     output_tokens = 1360
     cost_nanos = 25_600_000
+
+
+class UsageDayFactory(UsageSumsFactory):
+    class Meta:
+        model = UsageDay
+
+    day = RECENTLY.date()
+
+
+class UsageHourFactory(UsageSumsFactory):
+    class Meta:
+        model = UsageHour
+
+    hour = RECENTLY.replace(minute=0, second=0, microsecond=0)

@@ -29,6 +29,7 @@ from governance.admin.finding import (
     ServedProviderFilter,
 )
 from governance.admin.records import ReadOnlyAdmin
+from governance.admin.usage_report import usage_report
 from governance.spelling import ABSENT, spell_cost
 from governance.tab.explained import recorded_decision, recorded_page
 from governance.tab.scenarios import scenario_answer
@@ -343,6 +344,17 @@ class UsageDayAdmin(SearchedByBeginning):
 
     paginator = BoundedPaginator
     ordering = ("-day",)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.report_view)
+        return [path("report/", view, name="telemetry_usageday_report"), *super().get_urls()]
+
+    def report_view(self, request: HttpRequest) -> HttpResponse:
+        """What was used, summed."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return usage_report(request, opts=self.opts, context=self.admin_site.each_context(request))
+
     list_display = ("day", "asked", "route", "how_many", "tokens", "cost")
     list_filter = (
         "day", ApplicationFilter, ConfigurationFilter, ProviderFilter, ModelFilter, OperationFilter,

@@ -15,20 +15,20 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from governance.admin.charts import Chart, amount_in, draw_bars
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import TELEMETRY
 from governance.settings_store.sources import settings_in_force
 from governance.spelling import ABSENT, spell_milliseconds, spell_share, spell_sum
 from governance.tab.choices import Choice
 from governance.tab.words import DEMO
-from routing.core.money import NANOS, Money
+from routing.core.money import Money
 from routing.models import Configuration, LanguageModel, Provider
 from telemetry.models import UsageDay
 from telemetry.readouts.periods import Period
 from telemetry.readouts.usage import LOOKED_AT, Bar, FirstToken, ProviderTotals, Totals, UsageReadout, read_usage
 
 PERMISSION = "telemetry.view_call"
-_BAR_COLOUR, _TICK_COLOUR = "#2a86c5", "#737d8c"  # each legible on the theme's light and dark ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,6 @@ class Tile:
     label: str
     figures: tuple[str, ...]
     meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart of bars: a title, a sentence for those who do not see it, and what the library draws."""
-
-    title: str
-    summary: str
-    data: str
-    options: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,53 +210,15 @@ def charts(readout: UsageReadout) -> tuple[Chart, ...]:
             _chart(
                 f"Cost per {every} ({total.currency})",
                 readout,
-                [_amount(bar.totals, total.currency) for bar in readout.bars],
+                [amount_in(bar.totals.costs, total.currency) for bar in readout.bars],
                 whole=False,
             )
         )
     return tuple(drawn)
 
 
-def _amount(totals: Totals, currency: str) -> float | None:
-    """For drawing only: no bar where nothing was priced."""
-    return next((each.nanos / NANOS for each in totals.costs if each.currency == currency), None)
-
-
 def _chart(title: str, readout: UsageReadout, values: Sequence[float | None], *, whole: bool) -> Chart:
-    labels = [_moment(bar.start, readout.period) for bar in readout.bars]
-    known = [(value, label) for value, label in zip(values, labels, strict=True) if value is not None]
-    most, when = max(known, default=(0, ""))
-    peak = f"{most:,.0f}" if whole else f"{most:,.4g}"
-    dataset = {
-        "label": title,
-        "data": list(values),
-        "backgroundColor": _BAR_COLOUR,
-        "hoverBackgroundColor": _BAR_COLOUR,
-        "borderRadius": 3,
-        "maxBarThickness": 28,
-    }
-    ticks = {"color": _TICK_COLOUR, "maxRotation": 0, "autoSkip": True, "maxTicksLimit": 8}
-    options = {
-        "animation": False,
-        "responsive": True,
-        "maintainAspectRatio": False,
-        "plugins": {"legend": {"display": False}},
-        "scales": {
-            "x": {"grid": {"display": False}, "ticks": ticks},
-            "y": {
-                "beginAtZero": True,
-                "border": {"display": False},
-                "ticks": {"color": _TICK_COLOUR, "maxTicksLimit": 5, **({"precision": 0} if whole else {})},
-                "grid": {"drawTicks": False},
-            },
-        },
-    }
-    return Chart(
-        title=title,
-        summary=f"{title}, {len(labels)} bars; the highest is {peak} ({when}). The table below has every figure.",
-        data=json.dumps({"labels": labels, "datasets": [dataset]}),
-        options=json.dumps(options),
-    )
+    return draw_bars(title, [_moment(bar.start, readout.period) for bar in readout.bars], values, whole=whole)
 
 
 # --- Setting up -----------------------------------------------------------------------------------------------------

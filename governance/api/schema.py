@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
@@ -105,7 +106,7 @@ class OperationSchema(AutoSchema):
 
     def get_response_serializers(self) -> Any:
         operation = self.operation
-        answer: Any = operation.answer
+        answer: Any = OpenApiTypes.STR if operation.is_table else operation.answer
         if operation.is_page and answer is not None:
             answer = page_serializer(answer)
         good = OpenApiResponse(answer, description="" if answer is None else "Done.")

@@ -20,7 +20,7 @@ from governance.api.routes import ClearRouteView, PauseRouteView, PreflightView,
 from governance.api.session import MeView, SessionView
 from governance.api.settings import SettingsView, SettingView
 from governance.api.submissions import BatchesView, BatchView, CancelBatchView, CancelCallView, SubmissionsView
-from governance.api.usage import UsageView
+from governance.api.usage import UsageTableView, UsageView
 from governance.api.views import nothing_here
 
 
@@ -106,6 +106,7 @@ addresses = [
     path("routes/<identifier:name>/clear", ClearRouteView.as_view()),
     path("preflight", PreflightView.as_view()),
     path("usage", UsageView.as_view()),
+    path("usage.csv", UsageTableView.as_view()),
     path("explain", ExplainView.as_view()),
     path("audit", AuditView.as_view()),
     path("audit/verification", VerificationView.as_view()),

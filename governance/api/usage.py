@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import orjson
 from django.http import HttpResponseBase
 from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,18 +16,25 @@ from governance.api.exceptions import wrong_field
 from governance.api.permissions import both
 from governance.api.serializers import MoneySerializer, StrictSerializer
 from governance.api.views import ApiView, Operation
-from telemetry.readouts.breakdowns import Dimension, read_breakdown
+from telemetry.readouts.breakdowns import Breakdown, Dimension, Span, SpanError, read_breakdown
+from telemetry.readouts.tables import write_csv
 
-MOST_DAYS = 366
 _USUAL_DAYS = 7
-_FILTERS = tuple(each for each in Dimension if each is not Dimension.DAY)
+_FILTERS = tuple(each for each in Dimension if not each.is_time)
 
 
 class UsageQuery(StrictSerializer):
     """Which days, broken down by what, and of whom."""
 
-    since = serializers.DateField(required=False, help_text="The first day (UTC). Left out: six days before the last.")
+    since = serializers.DateField(required=False, help_text="The first day. Left out: six days before the last.")
     until = serializers.DateField(required=False, help_text="The last day. Left out: today.")
+    zone = serializers.CharField(
+        required=False,
+        default="UTC",
+        max_length=64,
+        help_text="Whose days they are, such as Europe/Berlin. Those of other zones than UTC are told for 100 days, "
+        "and where they begin at a full hour of UTC.",
+    )
     by = serializers.ChoiceField(
         [each.value for each in Dimension], required=False, default=Dimension.DAY.value, help_text="The dimension."
     )
@@ -57,7 +66,7 @@ class UsageTokensSerializer(StrictSerializer):
 class ShareSerializer(StrictSerializer):
     """The sums of one value of the dimension."""
 
-    value = serializers.CharField(help_text="A day, or an identifier; empty for calls that have none.")
+    value = serializers.CharField(help_text="A day, an hour or an identifier; empty for calls that have none.")
     requests = serializers.IntegerField()
     failures = serializers.IntegerField(help_text="Calls that got no answer.")
     unpriced = serializers.IntegerField(help_text="Calls that were answered and whose cost is not known.")
@@ -69,6 +78,7 @@ class UsageSerializer(StrictSerializer):
     """Usage of some days."""
 
     by = serializers.ChoiceField([each.value for each in Dimension], source="dimension")
+    zone = serializers.CharField()
     since = serializers.DateField(source="first")
     until = serializers.DateField(source="last")
     total = ShareSerializer()
@@ -83,7 +93,8 @@ class UsageView(ApiView):
         "GET": Operation(
             name="read_usage",
             summary="Read what was used",
-            about="A virtual key reads its application's usage. Days are UTC days; they outlive the records of calls.",
+            about="A virtual key reads its application's usage. Costs are those of calls, when they were made. Usage "
+            "outlives the records of calls.",
             permit=both("telemetry.view_usageday"),
             query=UsageQuery,
             answer=UsageSerializer,
@@ -91,24 +102,61 @@ class UsageView(ApiView):
     }
 
     def get(self, request: Request) -> HttpResponseBase:
-        query = self.query
-        first, last = _days(query, today=datetime.now(UTC).date())
-        only: dict[Dimension, str] = {each: str(query[each.value]) for each in _FILTERS if each.value in query}
-        caller = caller_of(request)
-        if caller is not None and only.setdefault(Dimension.APPLICATION, caller.application) != caller.application:
-            raise wrong_field("application", f"This key is of {caller.application}, and reads its usage alone.")
-        breakdown = read_breakdown(by=Dimension(query["by"]), first=first, last=last, only=only, most=query["limit"])
-        return Response(UsageSerializer(breakdown).data)
+        return Response(UsageSerializer(_read(request, self.query)).data)
 
 
-def _days(query: Mapping[str, Any], *, today: date) -> tuple[date, date]:
+class CsvRenderer(BaseRenderer):
+    """A table as it is; what is no table is a problem, which is JSON."""
+
+    media_type = "text/csv"
+    format = "csv"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        return data.encode() if isinstance(data, str) else orjson.dumps(data)
+
+
+class UsageTableView(ApiView):
+    """Usage as a table."""
+
+    renderer_classes = (CsvRenderer,)
+    operations: Mapping[str, Operation] = {
+        "GET": Operation(
+            name="read_usage_table",
+            summary="Read what was used, as CSV",
+            about="A line for each value and currency. Counts and tokens stand in a value's first line alone, so that "
+            "every column can be summed.",
+            permit=both("telemetry.view_usageday"),
+            query=UsageQuery,
+            is_table=True,
+        )
+    }
+
+    def get(self, request: Request) -> HttpResponseBase:
+        found = _read(request, self.query)
+        name = f"usage-{found.dimension.value}-{found.first}-{found.last}.csv"
+        return Response(write_csv(found), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _read(request: Request, query: Mapping[str, Any]) -> Breakdown:
+    """What was asked for, of what whoever asks may see."""
+    only: dict[Dimension, str] = {each: str(query[each.value]) for each in _FILTERS if each.value in query}
+    caller = caller_of(request)
+    if caller is not None and only.setdefault(Dimension.APPLICATION, caller.application) != caller.application:
+        raise wrong_field("application", f"This key is of {caller.application}, and reads its usage alone.")
+    try:
+        span = _span(query)
+        return read_breakdown(by=Dimension(query["by"]), span=span, only=only, most=query["limit"])
+    except SpanError as refused:
+        raise wrong_field(refused.field, str(refused)) from None
+
+
+def _span(query: Mapping[str, Any]) -> Span:
+    today = datetime.now(UTC).date()
     last: date = query.get("until", today)
     try:
         first: date = query.get("since", last - timedelta(days=_USUAL_DAYS - 1))
     except OverflowError:
-        raise wrong_field("until", "There are no seven days before this one: say since when.") from None
-    if first > last:
-        raise wrong_field("since", f"It begins after {last}, where it ends.")
-    if (last - first).days >= MOST_DAYS:
-        raise wrong_field("since", f"At most {MOST_DAYS} days are summed at once.")
-    return first, last
+        raise SpanError("until", "There are no seven days before this one: say since when.") from None
+    return Span.of(first=first, last=last, zone=query["zone"], today=today)

@@ -41,6 +41,7 @@ class Operation:
         answer: what comes back; ``None`` for nothing.
         status: the status of a good answer.
         other_status: another status that a good answer may have.
+        is_table: whether what comes back is a table as text.
         is_page: whether the answer is a page of such things.
         is_versioned: whether the answer has an ETag.
         names_version: whether the request says which version it means.
@@ -58,6 +59,7 @@ class Operation:
     answer: type[serializers.BaseSerializer[Any]] | None = None
     status: int = 200
     other_status: int | None = None
+    is_table: bool = False
     is_page: bool = False
     is_versioned: bool = False
     names_version: bool = False

@@ -23,7 +23,7 @@ from governance.demo.cast import SOURCE
 from governance.demo.operator import EMAILS
 from governance.models import AccessKey, Application, Batch, StoredContent, Submission
 from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
-from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from telemetry.models import Attempt, Call, DecisionRecord, UsageDay, UsageHour
 
 _BATCH = 1000
 
@@ -43,7 +43,7 @@ KINDS: Mapping[type[models.Model], RecordKind] = MappingProxyType(
 
 RECORDS: tuple[type[models.Model], ...] = tuple(KINDS)
 
-ROWS: tuple[type[models.Model], ...] = (Call, UsageDay, Submission, Batch)
+ROWS: tuple[type[models.Model], ...] = (Call, UsageDay, UsageHour, Submission, Batch)
 """Rows with a ``source``."""
 
 
@@ -147,6 +147,8 @@ def _remove_usage() -> int:
     removed = 0
     for ids in _batches(QuerySet(UsageDay).filter(_demos_own())):
         removed += _delete(QuerySet(UsageDay).filter(pk__in=ids))
+    for ids in _batches(QuerySet(UsageHour).filter(_demos_own())):
+        _delete(QuerySet(UsageHour).filter(pk__in=ids))  # the same usage again
     return removed
 
 

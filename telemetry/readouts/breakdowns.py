@@ -1,26 +1,37 @@
 """What was used over some days, broken down by one dimension: by day, model, configuration and the like.
 
-Read from usage by day, so its cost grows with the days and what was used on them, never with the calls. Nothing is
+Read from usage by day, or, where days are those of another zone than UTC, from usage by hour; so its cost grows with
+the days and what was used on them, never with the calls. Costs are those of calls, when they were made. Nothing is
 converted: each currency has its own sum.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import QuerySet, Sum
 
 from routing.core.money import Money
-from telemetry.models import UsageDay
+from telemetry.models import DAYS_OF_HOURS, UsageDay, UsageHour
+
+MOST_DAYS = 366
+"""Days that are summed at once."""
+
+MOST_DAYS_BY_HOUR = 14
+"""Days whose hours are told one by one."""
+
+_HOUR = timedelta(hours=1)
 
 
 class Dimension(StrEnum):
     """What usage can be broken down by."""
 
     DAY = "day"
+    HOUR = "hour"
     APPLICATION = "application"
     KEY = "key"
     USER = "user"
@@ -30,9 +41,102 @@ class Dimension(StrEnum):
     MODEL = "model"
     OPERATION = "operation"
 
+    @property
+    def is_time(self) -> bool:
+        """Whether its values are times, which come in their order."""
+        return self in (Dimension.DAY, Dimension.HOUR)
+
+
+class SpanError(ValueError):
+    """Days that cannot be told of. The sentence says why; ``field`` is what to change."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
 
 COUNTED = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _SUMS = ("requests", "failures", "unpriced_requests", "cost_nanos", *COUNTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Days of a zone, both ends included."""
+
+    first: date
+    last: date
+    zone: ZoneInfo
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether its days are those that are kept for good."""
+        return self.zone.key == "UTC"
+
+    @property
+    def start(self) -> datetime:
+        """When it begins."""
+        return self._midnight(self.first)
+
+    @property
+    def end(self) -> datetime:
+        """When it is over."""
+        return self._midnight(self.last + timedelta(days=1))
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        """Each of its days."""
+        return tuple(self.first + timedelta(days=index) for index in range((self.last - self.first).days + 1))
+
+    @property
+    def hours(self) -> tuple[datetime, ...]:
+        """The beginning of each of its hours, of which a day has twenty-four unless its clocks are changed."""
+        return tuple(
+            (self.start + _HOUR * index).astimezone(self.zone) for index in range((self.end - self.start) // _HOUR)
+        )
+
+    @classmethod
+    def of(cls, *, first: date, last: date, zone: str, today: date) -> "Span":
+        """A span that can be told of.
+
+        Raises:
+            SpanError: it ends before it begins, is too long, its hours are not kept any more, or its zone is unknown
+                or has days that no hours of UTC make up.
+        """
+        try:
+            known = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise SpanError("zone", f"There is no time zone {zone!r}; write one as in Europe/Berlin.") from None
+        if first > last:
+            raise SpanError("since", f"It begins after {last}, where it ends.")
+        if (last - first).days >= MOST_DAYS:
+            raise SpanError("since", f"At most {MOST_DAYS} days are summed at once.")
+        span = cls(first, last, known)
+        if not span.is_utc:
+            span._check_hours(today)
+        return span
+
+    def check_pace(self, by: Dimension) -> None:
+        """Refuse to tell too many hours one by one.
+
+        Raises:
+            SpanError: they are too many.
+        """
+        if by is Dimension.HOUR and (self.last - self.first).days >= MOST_DAYS_BY_HOUR:
+            raise SpanError("since", f"At most {MOST_DAYS_BY_HOUR} days are told hour by hour.")
+
+    def _check_hours(self, today: date) -> None:
+        if (today - self.first).days > DAYS_OF_HOURS:
+            oldest = today - timedelta(days=DAYS_OF_HOURS)
+            raise SpanError(
+                "since", f"Days of a zone are made of hours, which are kept since {oldest}; UTC has all days."
+            )
+        if any(self._midnight(each).minute for each in (*self.days, self.last + timedelta(days=1))):
+            raise SpanError(
+                "zone", f"Days of {self.zone.key} do not begin at a full hour of UTC, by which usage is kept."
+            )
+
+    def _midnight(self, day: date) -> datetime:
+        return datetime.combine(day, time(), self.zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +144,7 @@ class Share:
     """The sums of one value of the dimension.
 
     Attributes:
-        value: a day, or an identifier; empty for calls that have none, such as those no model served.
+        value: a day, an hour or an identifier; empty for calls that have none, such as those no model served.
         tokens: by kind, as providers reported them; ``None`` if none did.
         costs: one amount for each currency in which something was priced.
         unpriced: calls that were answered and whose cost is not known.
@@ -56,49 +160,87 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Usage from a day to a day, both included. ``is_cut`` if there were more values than were asked for."""
+    """Usage of a span. ``is_cut`` if there were more values than were asked for."""
 
     dimension: Dimension
-    first: date
-    last: date
+    span: Span
     total: Share
     shares: tuple[Share, ...]
     is_cut: bool
 
+    @property
+    def first(self) -> date:
+        """The first day."""
+        return self.span.first
+
+    @property
+    def last(self) -> date:
+        """The last day."""
+        return self.span.last
+
+    @property
+    def zone(self) -> str:
+        """Whose days they are."""
+        return self.span.zone.key
+
 
 def read_breakdown(
-    *, by: Dimension, first: date, last: date, only: Mapping[Dimension, str] | None = None, most: int = 1000
+    *, by: Dimension, span: Span, only: Mapping[Dimension, str] | None = None, most: int = 1000
 ) -> Breakdown:
-    """Break the usage of some days down: one query.
+    """Break the usage of a span down: one query.
 
-    Days come in their order, everything else by how many requests there were.
+    Times come in their order, everything else by how many requests there were.
 
     Args:
         by: the dimension.
-        first: the first day, a UTC day.
-        last: the last day.
+        span: the days.
         only: values that count alone.
         most: values at the most; the total is that of all.
+
+    Raises:
+        SpanError: so many hours are not told one by one.
     """
-    rows = UsageDay.objects.filter(day__gte=first, day__lte=last, **{each.value: v for each, v in (only or {}).items()})
+    span.check_pace(by)
+    chosen = {each.value: value for each, value in (only or {}).items()}
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in _summed(rows, by):
-        found.setdefault(str(row[by.value]), []).append(row)
+    for value, row in _rows(by, span, chosen):
+        found.setdefault(value, []).append(row)
     shares = [_share(value, summed) for value, summed in found.items()]
-    shares.sort(key=lambda each: each.value if by is Dimension.DAY else (-each.requests, each.value))
+    if not by.is_time:
+        shares.sort(key=lambda each: (-each.requests, each.value))
     return Breakdown(
         dimension=by,
-        first=first,
-        last=last,
+        span=span,
         total=_share("", [row for summed in found.values() for row in summed]),
         shares=tuple(shares[:most]),
         is_cut=len(shares) > most,
     )
 
 
-def _summed(rows: QuerySet[UsageDay], by: Dimension) -> QuerySet[UsageDay, dict[str, Any]]:
+def spell_hour(hour: datetime) -> str:
+    """An hour as a value: with its distance from UTC, since a day may have the same hour twice."""
+    return hour.isoformat(timespec="minutes")
+
+
+def _rows(by: Dimension, span: Span, only: Mapping[str, str]) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Sums by value, and by currency within it."""
+    if span.is_utc and by is not Dimension.HOUR:
+        days = UsageDay.objects.filter(day__gte=span.first, day__lte=span.last, **only)
+        return ((str(row[by.value]), row) for row in _summed(days, by.value))
+    hours = UsageHour.objects.filter(hour__gte=span.start, hour__lt=span.end, **only)
+    if not by.is_time:
+        return ((str(row[by.value]), row) for row in _summed(hours, by.value))
+    spell: Callable[[datetime], str] = spell_hour if by is Dimension.HOUR else _spell_day
+    return ((spell(row["hour"].astimezone(span.zone)), row) for row in _summed(hours, "hour"))
+
+
+def _spell_day(hour: datetime) -> str:
+    return str(hour.date())
+
+
+def _summed(rows: QuerySet[Any], column: str) -> QuerySet[Any, dict[str, Any]]:
     sums = {f"sum_{each}": Sum(each) for each in _SUMS}
-    summed: QuerySet[UsageDay, dict[str, Any]] = rows.order_by().values(by.value, "currency").annotate(**sums)
+    summed: QuerySet[Any, dict[str, Any]] = rows.order_by(column).values(column, "currency").annotate(**sums)
     return summed
 
 

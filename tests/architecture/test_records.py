@@ -25,6 +25,7 @@ EXPLAINED = {
     "budgets.Account": "a balance, changed by the entry that says by how much, in the same statement",
     "budgets.Hold": "what an attempt under way holds; removed when its outcome is booked",
     "telemetry.UsageDay": "a running sum, added to by one upsert; no process keeps a copy",
+    "telemetry.UsageHour": "a running sum, added to by one upsert; no process keeps a copy",
 }
 
 

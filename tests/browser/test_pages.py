@@ -114,6 +114,8 @@ def pages() -> Iterator[str]:
             yield address(label, "history", row.pk)
     yield reverse("admin:governance_auditevent_verify")
     yield reverse("admin:routing_languagemodel_price_lists")
+    yield reverse("admin:telemetry_usageday_report")
+    yield f"{reverse('admin:telemetry_usageday_report')}?by=model&zone=nowhere"
     yield from (panel.url for panel in PANELS)
     yield address_of(Question("support-chat", Operation.CHAT, PolicyMode.ECONOMY, history=True))
     yield f"{why.PANEL.url}?configuration=nowhere&mode=haste"

@@ -97,7 +97,12 @@ UNFOLD: dict[str, Any] = {
                     _page("Batches", "stacks", "governance.batch"),
                     _page("Attempts", "conversion_path", "telemetry.attempt"),
                     _page("Decisions", "rule", "telemetry.decisionrecord"),
-                    _page("Usage by day", "bar_chart", "telemetry.usageday"),
+                    {
+                        "title": "Usage",
+                        "icon": "bar_chart",
+                        "link": reverse_lazy("admin:telemetry_usageday_report"),
+                        "permission": _may_view("telemetry.usageday"),
+                    },
                     _page("Audit", "history_edu", "governance.auditevent"),
                 ],
             },

@@ -26,6 +26,7 @@ from tests.factories import (
     EvaluationResultFactory,
     LanguageModelFactory,
     UsageDayFactory,
+    UsageHourFactory,
 )
 from tests.governance.api.program import Program, complaints
 
@@ -230,6 +231,32 @@ def test_usage_is_an_applications_own_and_broken_down(key_holder: Program, opera
     assert operator.get(f"usage?{days}&by=model&application=helpdesk&limit=1").json()["is_cut"] is True
 
 
+def test_usage_of_a_zones_days_and_of_hours(key_holder: Program) -> None:
+    hour = datetime.now(UTC).replace(hour=23, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    UsageHourFactory.create(hour=hour, requests=7)
+    UsageHourFactory.create(hour=hour - timedelta(hours=2), requests=2)
+    told = key_holder.get("usage?zone=Europe/Berlin").json()
+    assert told["zone"] == "Europe/Berlin"
+    assert [(each["value"], each["requests"]) for each in told["items"]] == [
+        (str(hour.date()), 2), (str(hour.date() + timedelta(days=1)), 7),
+    ]  # fmt: skip
+    hours = key_holder.get(f"usage?by=hour&since={hour.date()}&until={hour.date()}").json()
+    assert [each["value"] for each in hours["items"]] == [f"{hour.date()}T21:00+00:00", f"{hour.date()}T23:00+00:00"]
+
+
+def test_usage_as_a_table(key_holder: Program) -> None:
+    UsageDayFactory.create(day=datetime.now(UTC).date(), cost_nanos=1_500_000_000)
+    answer = key_holder.get("usage.csv?by=model", headers={"Accept": "text/csv"})
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    assert answer.headers["Content-Disposition"].startswith('attachment; filename="usage-model-')
+    assert answer.content.decode().splitlines() == [
+        "model,requests,failures,unpriced,input_tokens,cache_read_tokens,cache_write_tokens,output_tokens,"
+        "reasoning_tokens,cost,currency",
+        "fast,4,0,0,4800,0,0,1360,0,1.5,USD",
+    ]
+
+
 def test_usage_costs_the_same_however_much_there_is(key_holder: Program, django_assert_num_queries: Any) -> None:
     for number in range(10):
         UsageDayFactory.create(model=f"model-{number}", day=datetime.now(UTC).date())
@@ -250,6 +277,9 @@ def test_nothing_used_is_no_tokens(key_holder: Program) -> None:
         ("since=2024-01-01&until=2026-01-01", "since"),
         ("until=0001-01-02", "until"),
         ("by=colour", "by"),
+        ("zone=Nowhere/Land", "zone"),
+        ("zone=Asia/Kolkata", "zone"),
+        ("zone=Europe/Berlin&since=2026-01-01&until=2026-01-02", "since"),
         ("key=7", "key"),
     ],
 )

@@ -63,6 +63,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "routes/<identifier:name>/clear": {"POST": WRITE},
     "preflight": {"POST": WRITE},
     "usage": {"GET": OWN},
+    "usage.csv": {"GET": OWN},
     "explain": {"POST": OWN},
     "audit": {"GET": READ},
     "audit/<number:name>": {"GET": READ},
