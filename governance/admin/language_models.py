@@ -143,7 +143,7 @@ class LanguageModelAdmin(TestedAdmin, NamedRecordAdmin):
             may_change=self.has_change_permission(request),
         )
 
-    @admin.action(description="Compare prices with price lists", permissions=["view"])
+    @admin.action(description="Compare prices with price lists", permissions=["change"])
     def compare_prices(self, request: HttpRequest, queryset: QuerySet[LanguageModel]) -> HttpResponse:
         chosen = urlencode([("model", identifier) for identifier in queryset.values_list("identifier", flat=True)])
         return HttpResponseRedirect(f"{reverse('admin:routing_languagemodel_price_lists')}?{chosen}")

@@ -1,6 +1,7 @@
 """What was used over some days: an application's own, or everybody's for those who may see it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,12 +12,17 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from budgets.limits import Counted, Standing, read_standings
+from governance.access.directory import Caller
 from governance.api.authentication import caller_of
 from governance.api.exceptions import wrong_field
 from governance.api.permissions import both
 from governance.api.serializers import MoneySerializer, StrictSerializer
 from governance.api.views import ApiView, Operation
-from telemetry.readouts.breakdowns import Breakdown, Dimension, Span, SpanError, read_breakdown
+from governance.gateway.service import opened_service
+from governance.shared_state import shared_state
+from routing.core.meters import Pace
+from telemetry.readouts.breakdowns import Breakdown, Dimension, Share, Span, SpanError, read_breakdown
 from telemetry.readouts.tables import write_csv
 
 _USUAL_DAYS = 7
@@ -74,6 +80,20 @@ class ShareSerializer(StrictSerializer):
     costs = MoneySerializer(many=True, help_text="One amount for each currency; nothing is converted.")
 
 
+class LimitSerializer(StrictSerializer):
+    """Where a rate or a quota stands."""
+
+    scope = serializers.CharField(source="limit.scope", help_text="Whose it is: the key's or the application's.")
+    counted = serializers.ChoiceField([each.value for each in Counted], source="limit.counted")
+    per = serializers.ChoiceField([each.value for each in Pace], source="limit.pace")
+    limit = serializers.IntegerField(source="limit.most")
+    left = serializers.IntegerField(source="level.left", help_text="What may be used now.")
+    resets_in = serializers.SerializerMethodField(help_text="Seconds until nothing of it is used any more.")
+
+    def get_resets_in(self, standing: Standing) -> float:
+        return standing.level.reset_ms / 1000
+
+
 class UsageSerializer(StrictSerializer):
     """Usage of some days."""
 
@@ -84,6 +104,40 @@ class UsageSerializer(StrictSerializer):
     total = ShareSerializer()
     items = ShareSerializer(many=True, source="shares")
     is_cut = serializers.BooleanField(help_text="Whether there are more values; the total is that of all.")
+    limits = LimitSerializer(
+        many=True,
+        allow_null=True,
+        help_text="The rates and quotas of the key that asks and of its application, as they stand now; null for "
+        "whoever is logged in.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A breakdown, and the limits of whoever asks."""
+
+    dimension: Dimension
+    zone: str
+    first: date
+    last: date
+    total: Share
+    shares: tuple[Share, ...]
+    is_cut: bool
+    limits: tuple[Standing, ...] | None
+
+    @classmethod
+    def of(cls, found: Breakdown, limits: tuple[Standing, ...] | None) -> "Told":
+        """The two together."""
+        return cls(
+            dimension=found.dimension,
+            zone=found.zone,
+            first=found.first,
+            last=found.last,
+            total=found.total,
+            shares=found.shares,
+            is_cut=found.is_cut,
+            limits=limits,
+        )
 
 
 class UsageView(ApiView):
@@ -102,7 +156,8 @@ class UsageView(ApiView):
     }
 
     def get(self, request: Request) -> HttpResponseBase:
-        return Response(UsageSerializer(_read(request, self.query)).data)
+        breakdown = _read(request, self.query)
+        return Response(UsageSerializer(Told.of(breakdown, _standings(caller_of(request)))).data)
 
 
 class CsvRenderer(BaseRenderer):
@@ -150,6 +205,15 @@ def _read(request: Request, query: Mapping[str, Any]) -> Breakdown:
         return read_breakdown(by=Dimension(query["by"]), span=span, only=only, most=query["limit"])
     except SpanError as refused:
         raise wrong_field(refused.field, str(refused)) from None
+
+
+def _standings(caller: Caller | None) -> tuple[Standing, ...] | None:
+    """The limits of a key, read where calls are counted."""
+    if caller is None:
+        return None
+    service = opened_service()
+    store = shared_state() if service is None else service.shared
+    return read_standings(store, caller.limits, now=datetime.now(UTC))
 
 
 def _span(query: Mapping[str, Any]) -> Span:

@@ -30,6 +30,7 @@ EXPLAINED = {
     "budgets/models.py": "the refusal of a second save, beneath every entry of the ledger",
     "budgets/ledger.py": "opens accounts; what is booked in them is nobody's change, and too much for a trail",
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
+    "telemetry/usage.py": "removes hours of usage that are not kept any longer",
     "telemetry/outcomes.py": "adds a caller's reports on answers: nobody's change, and too many for a trail",
     "governance/access/roles.py": "groups, which are rows of Django's and made after migrating, by nobody",
     "governance/replays.py": "names that callers give to calls: nobody's change, and too many for a trail",

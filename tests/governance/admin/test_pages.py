@@ -91,6 +91,7 @@ ELSEWHERE = {
     "routing.FallbackLink": "inside its configuration",
     "governance.Revision": "inside its entry of the audit trail, and in the history of its record",
     "telemetry.Outcome": "inside its call",
+    "telemetry.UsageHour": "summed, in the usage report",
     "governance.StoredContent": "nowhere: it is sealed, and opened for its owner alone",
     "governance.ChainHead": "what the page that verifies the trail compares with",
 }

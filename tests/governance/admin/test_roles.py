@@ -37,6 +37,7 @@ for _panel in PANELS:
     SITE[_panel.name] = (200, 200, 200, 403)
     for _download in _panel.downloads:  # of an empty installation: on to the panel, which says what is missing
         SITE[name_of(f"{_panel.slug}/{_download.slug}")] = (302, 302, 302, 403)
+SITE["routing_languagemodel_price_lists"] = SITE["telemetry_usageday_report"] = (200, 200, 200, 403)
 LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
     "routing": (200, 200, 200, 404),
     "telemetry": (200, 200, 200, 404),

@@ -9,9 +9,12 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from budgets.limits import admit
+from governance.access.directory import find_caller
 from governance.gateway.service import standing_now
 from governance.models import AccessKey
 from governance.questions import Question, ask
+from governance.shared_state import shared_state
 from routing.core.vocabulary import Operation
 from telemetry.models import Call, Outcome, WrittenOnceError
 from telemetry.outcomes import MOST, Judgement
@@ -242,6 +245,23 @@ def test_usage_of_a_zones_days_and_of_hours(key_holder: Program) -> None:
     ]  # fmt: skip
     hours = key_holder.get(f"usage?by=hour&since={hour.date()}&until={hour.date()}").json()
     assert [each["value"] for each in hours["items"]] == [f"{hour.date()}T21:00+00:00", f"{hour.date()}T23:00+00:00"]
+
+
+def test_a_key_is_told_what_is_left_of_its_limits(key_holder: Program, key: AccessKey, operator: Program) -> None:
+    assert key_holder.get("usage").json()["limits"] == []
+    key.requests_per_day = 10
+    key.save()
+    key.application.tokens_per_minute = 6000
+    key.application.save()
+    caller = find_caller(key_holder.secret, now=datetime.now(UTC))
+    assert caller is not None
+    admit(shared_state(), caller.limits, tokens=600, now=datetime.now(UTC))
+    day, minute = key_holder.get("usage").json()["limits"]
+    assert 0 < day.pop("resets_in") <= 86_400
+    assert day == {"scope": "key", "counted": "requests", "per": "day", "limit": 10, "left": 9}
+    assert (minute["scope"], minute["counted"], minute["per"]) == ("application", "tokens", "minute")
+    assert 5400 <= minute["left"] < 6000  # it comes back at a hundred a second
+    assert operator.get("usage").json()["limits"] is None
 
 
 def test_usage_as_a_table(key_holder: Program) -> None:
