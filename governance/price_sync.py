@@ -234,17 +234,25 @@ def _row(model: LanguageModel, price: Price, *, label: str) -> PriceRow:
         output_rate=price.rates.output,
         cached_input_rate=price.rates.cached_input,
         cache_write_rate=price.rates.cache_write,
+        cache_write_hour_rate=price.rates.cache_write_hour,
         long_prompt_threshold=None if tier is None else tier.threshold,
         long_prompt_inclusive=tier is not None and tier.inclusive,
         long_input_rate=None if tier is None else tier.rates.input,
         long_output_rate=None if tier is None else tier.rates.output,
         long_cached_input_rate=None if tier is None else tier.rates.cached_input,
         long_cache_write_rate=None if tier is None else tier.rates.cache_write,
+        long_cache_write_hour_rate=None if tier is None else tier.rates.cache_write_hour,
     )
 
 
 def _spell_rates(rates: Rates) -> str:
-    named = (("in", rates.input), ("out", rates.output), ("cached", rates.cached_input), ("write", rates.cache_write))
+    named = (
+        ("in", rates.input),
+        ("out", rates.output),
+        ("cached", rates.cached_input),
+        ("write", rates.cache_write),
+        ("write for an hour", rates.cache_write_hour),
+    )
     return ", ".join(f"{name} {spell_rate(rate)}" for name, rate in named if rate is not None)
 
 

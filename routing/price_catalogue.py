@@ -21,7 +21,7 @@ from routing.core.pricing import LongPrompt, Price, Rates
 PACKAGE = "genai-prices"
 CURRENCY = "USD"
 
-_CARRIED = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+_CARRIED = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 _ON_EVERY_CALL = frozenset({"requests_kcount", "output_reasoning_mtok", "output_citation_mtok"})
 _UNITS = (("_mtok", " tokens"), ("_kcount", ""), ("_hours", " by the hour"), ("_kpages", " by the page"))
 
@@ -149,6 +149,7 @@ def _rates(found: Mapping[str, Any], *, tier: bool) -> Rates:
         output=nanos("output_mtok") or 0,
         cached_input=nanos("cache_read_mtok"),
         cache_write=nanos("cache_write_mtok"),
+        cache_write_hour=nanos("cache_write_1h_mtok"),
     )
 
 

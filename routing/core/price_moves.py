@@ -46,3 +46,4 @@ def _named(prefix: str, rates: Rates) -> Iterator[tuple[str, int]]:
     yield f"{prefix}output", rates.output
     yield f"{prefix}cached input", rates.read_rate
     yield f"{prefix}cache write", rates.write_rate
+    yield f"{prefix}cache write for an hour", rates.hour_rate

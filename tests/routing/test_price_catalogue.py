@@ -60,11 +60,19 @@ def find(prices: Any, *, variants: Mapping[str, str] | None = None) -> Listing:
 
 
 def test_every_rate_that_we_have_is_carried() -> None:
-    found = find(rates(input_mtok="2.5", output_mtok="10", cache_read_mtok="0.25", cache_write_mtok="3.125"))
+    found = find(
+        rates(
+            input_mtok="2.5",
+            output_mtok="10",
+            cache_read_mtok="0.25",
+            cache_write_mtok="3.125",
+            cache_write_1h_mtok="5",
+        )
+    )
     assert found.name == "vendor/wise-2"
     assert found.price is not None
     assert (found.price.rates, found.price.currency, found.price.long_prompt) == (
-        Rates(2_500_000_000, 10_000_000_000, 250_000_000, 3_125_000_000), "USD", None,
+        Rates(2_500_000_000, 10_000_000_000, 250_000_000, 3_125_000_000, 5_000_000_000), "USD", None,
     )  # fmt: skip
     assert (found.problem, found.left_out) == ("", ())
 
@@ -144,7 +152,8 @@ def test_the_package_knows_models_by_their_address_and_id() -> None:
     assert found is not None
     assert found.name == "anthropic/claude-sonnet-4-5"
     assert found.price is not None
-    assert found.price.rates.write_rate > found.price.rates.input > found.price.rates.read_rate
+    listed = found.price.rates
+    assert listed.hour_rate > listed.write_rate > listed.input > listed.read_rate
 
 
 @pytest.mark.parametrize("address", ["http://localhost:11434/v1", "https://llm.example.com/v1", ""])

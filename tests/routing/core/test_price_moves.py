@@ -36,7 +36,8 @@ def test_only_rates_that_differ_are_moves() -> None:
     before, after = price(Rates(100, 400)), price(Rates(110, 400))
     assert moves_between(before, before) == ()
     assert [move.name for move in moves_between(before, after)] == [
-        "input", "cached input", "cache write", "long input", "long cached input", "long cache write",
+        "input", "cached input", "cache write", "cache write for an hour",
+        "long input", "long cached input", "long cache write", "long cache write for an hour",
     ]  # fmt: skip
 
 
