@@ -10,6 +10,7 @@ A route is one model of one provider, so it goes by the model's identifier.
 
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,9 +34,9 @@ from routing.core.breaker import (
     served,
     unheard,
 )
-from routing.core.failures import Failure, FailureKind
+from routing.core.failures import FAILURES, Failure, FailureKind
 from routing.core.sharing import SharedStore
-from routing.core.vocabulary import RestCause
+from routing.core.vocabulary import LABELS, RestCause
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,22 @@ class RouteState:
     seconds: float = 0.0
     cause: RestCause | None = None
     kind: FailureKind | None = None
+
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether a call that came now would pass the route over."""
+        return self.state in (CircuitState.RESTING, CircuitState.PROBING)
+
+    @property
+    def told(self) -> str:
+        """Why it is passed over, in words; empty if it is not."""
+        if not self.is_passed_over:
+            return ""
+        if self.state is CircuitState.PROBING:
+            return "rested; another call is trying it"
+        cause = "" if self.cause is None else LABELS[self.cause]
+        because = cause if self.kind is None else FAILURES[self.kind].label
+        return f"rests for another {math.ceil(self.remaining)} s ({because})"
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from governance.api.serializers import StrictSerializer, words_field
 from governance.api.views import ApiView, Operation
 from governance.gateway.service import standing_now
 from governance.questions import Answer, Question, UnknownConfiguration, ask
+from routing.circuits import Circuits
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import Capability, SkipReason
 from routing.core.vocabulary import Operation as CallOperation
@@ -52,6 +53,9 @@ class StepSerializer(StrictSerializer):
 
     configuration = serializers.CharField()
     route = serializers.CharField()
+    rests = serializers.CharField(
+        allow_blank=True, help_text="Why a call that came now would pass it over; empty if it would not."
+    )
 
 
 class PassedOverSerializer(StrictSerializer):
@@ -102,20 +106,28 @@ class ExplainView(ApiView):
         if caller is not None and not caller.may_ask_for(question.configuration):
             raise unknown  # whoever may not use it does not learn that it is there
         try:
-            answer = ask(standing_now(), question, now=timezone.now(), caller=caller)
+            standing = standing_now()
+            answer = ask(standing, question, now=timezone.now(), caller=caller)
         except UnknownConfiguration:
             raise unknown from None
-        return Response(_document(answer, caller))
+        return Response(_document(answer, caller, standing.circuits))
 
 
-def _document(answer: Answer, caller: Caller | None) -> dict[str, Any]:
+def _document(answer: Answer, caller: Caller | None, circuits: Circuits) -> dict[str, Any]:
     decision = answer.ruling.decision
     allowed = None if caller is None else caller.allowed_models
     told = answer.explanation.refusal and decision.refusal(allowed_models=allowed)
     return {
         "asked_at": serializers.DateTimeField().to_representation(answer.asked_at),
         "is_active": answer.configuration.is_active,
-        "plan": [{"configuration": each.configuration, "route": each.model.route} for each in answer.plan.steps],
+        "plan": [
+            {
+                "configuration": each.configuration,
+                "route": each.model.route,
+                "rests": circuits.state(each.model.identifier).told,
+            }
+            for each in answer.plan.steps
+        ],
         "passed_over": [
             {"name": each.name, "reason": each.reason.value, "detail": each.detail}
             for each in answer.plan.skips

@@ -18,6 +18,7 @@ from governance.tab.addresses import OFF, ON, SCENARIO, WHY, address_of, scenari
 from governance.tab.explained import WORDS, ExplanationPage, page_of
 from governance.tab.panels import Content, Download, Panel
 from governance.tab.scenarios import scenario_answer
+from routing.circuits import Circuits
 from routing.core.configuration import ConfigurationSpec
 from routing.core.policy import MODE_LABELS, PolicyMode, RoutingPolicy
 from routing.core.vocabulary import LABELS, Capability, DecisionState, Operation, Selection
@@ -88,11 +89,13 @@ class QuestionForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of the plan. ``fallback`` names the configuration it stands for, if that is another one."""
+    """A route of the plan. ``fallback`` names the configuration it stands for, if that is another one; ``rests`` says
+    why a call that came now would pass it over."""
 
     name: str
     fallback: str
     url: str
+    rests: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ def answer(request: HttpRequest) -> Content:
     question, now = form.question, timezone.now()
     found = ask(standing, question, now=now)
     in_force = ask(standing, replace(question, mode=None, history=None), now=now) if question.is_hypothetical else None
-    reply = _reply(found, in_force)
+    reply = _reply(found, in_force, standing.circuits)
     return Content(WhyThisModel(form, (), reply, PANEL.url), reply.verdict)
 
 
@@ -175,7 +178,7 @@ def _interest(configuration: ConfigurationSpec) -> tuple[bool, bool, str]:
     return (not configuration.is_active, configuration.selection is not Selection.CRITERIA, configuration.identifier)
 
 
-def _reply(found: Answer, in_force: Answer | None) -> Reply:
+def _reply(found: Answer, in_force: Answer | None, circuits: Circuits) -> Reply:
     question, explanation = found.question, found.explanation
     own = found.configuration.identifier
     return Reply(
@@ -194,6 +197,7 @@ def _reply(found: Answer, in_force: Answer | None) -> Reply:
                 step.model.route,
                 "" if step.configuration == own else step.configuration,
                 address_of(replace(question, configuration=step.configuration)),
+                circuits.state(step.model.identifier).told,
             )
             for step in found.plan.steps
         ],

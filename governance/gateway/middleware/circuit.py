@@ -4,16 +4,18 @@ A stream is told of when it is over; one that is the probe of a route that had r
 enough that the route serves again.
 """
 
-import math
 from collections.abc import AsyncIterator
 
 from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
 from routing.circuits import Circuits, RouteState
-from routing.core.breaker import Admission, CircuitState
+from routing.core.breaker import Admission
 from routing.core.calls import CallReply, Frame
-from routing.core.failures import FAILURES, CallFailed, Failure, FailureKind
+from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.plan import RouteSkipped
-from routing.core.vocabulary import LABELS, SkipReason
+from routing.core.vocabulary import SkipReason
+
+TRIED_SECONDS = 1.0
+"""When to ask again for a route that another call is trying."""
 
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
@@ -56,12 +58,7 @@ async def _admitted(context: CallContext, model: str) -> Admission:
 
 
 def _resting(route: RouteState) -> RouteSkipped:
-    if route.state is not CircuitState.RESTING:
-        return RouteSkipped(SkipReason.RESTING, "rested; another call is trying it", again_in=1.0)
-    cause = "" if route.cause is None else LABELS[route.cause]
-    because = cause if route.kind is None else FAILURES[route.kind].label
-    detail = f"rests for another {math.ceil(route.remaining)} s ({because})"
-    return RouteSkipped(SkipReason.RESTING, detail, again_in=route.remaining)
+    return RouteSkipped(SkipReason.RESTING, route.told, again_in=route.remaining or TRIED_SECONDS)
 
 
 class _Hearing:

@@ -11,6 +11,7 @@ from django.test import Client
 from governance.models import AuditEvent
 from governance.route_health import read_routes, resting_among, unusable_among
 from governance.tab.routes import PANEL
+from governance.tab.why import PANEL as WHY
 from routing.core.breaker import CircuitState
 from routing.models import LanguageModel
 from tests.factories import LanguageModelFactory, ProviderFactory
@@ -75,6 +76,11 @@ def test_a_route_is_paused_and_cleared_by_hand(world: World, operator: Client) -
     assert reply.headers["x-signalbox-fell-through"] == "prod-east/fast (resting)"
     row = operator.get(PANEL.url).context["panel"].rows[0]
     assert (row.route, row.why, row.left) == ("prod-east/fast", "Paused by an operator", row.left)
+    why = operator.get(WHY.url, {"configuration": "support-chat"}).context["panel"].reply
+    rests = [each.rests.partition("(")[2] for each in why.routes]
+    assert rests == ["Paused by an operator)", "", ""]
+    asked = operator.post("/api/v1/explain", {"configuration": "support-chat"}, content_type="application/json")
+    assert [each["rests"].partition("(")[2] for each in asked.json()["plan"]] == rests
     assert operator.post(PANEL.url, {"do": "clear", "model": "fast"}).status_code == 302
     assert world.gateway.chat().headers["x-signalbox-route"] == "prod-east/fast"
     assert told() == [
