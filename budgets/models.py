@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from django.db import models
 
+from budgets.scopes import scope_of
+
 
 class EntryKind(models.TextChoices):
     """What an entry is about."""
@@ -43,7 +45,7 @@ class Account(models.Model):
         indexes: ClassVar = [models.Index(fields=["ends_at"], name="budgets_account_ends")]
 
     def __str__(self) -> str:
-        return f"{self.window}: {self.scope or 'installation'} in {self.currency}"
+        return f"{scope_of(self.scope)}, {self.currency}, {self.window}"
 
     @property
     def committed(self) -> int:

@@ -97,6 +97,7 @@ class BudgetSpec:
         window: by which period it counts.
         zone: the time zone of that.
         unpriced: what to do about routes without a price. ``allow`` makes the figure a floor.
+        increase: added to the limit until ``increase_until``.
     """
 
     identifier: str
@@ -107,6 +108,13 @@ class BudgetSpec:
     window: WindowKind = WindowKind.MONTH
     zone: str = "UTC"
     unpriced: Unpriced = Unpriced.REFUSE
+    increase: int = 0
+    increase_until: datetime | None = None
+
+    def limit_at(self, moment: datetime) -> int:
+        """The limit of a moment, a temporary increase included."""
+        lasts = self.increase_until is not None and moment < self.increase_until
+        return self.limit + self.increase if lasts else self.limit
 
     def account_of(self, subject: Subject, *, moment: datetime) -> "AccountKey":
         """The account in which a subject's spending of a moment counts."""

@@ -1,7 +1,7 @@
 """One question: which models may serve this call, in which order. Everything in force, handed to the core.
 
-:class:`Standing` is what is in force at one moment: settings, catalogue, figures. The live call and every page that
-explains one ask :func:`rule` over a standing.
+:class:`Standing` is what is in force at one moment: settings, catalogue, budgets, figures. The live call and every page
+that explains one ask :func:`rule` over a standing.
 """
 
 import logging
@@ -13,6 +13,8 @@ from threading import Lock
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
+from budgets.scopes import NO_BUDGETS, BudgetBook
+from governance.access.budgets import budget_poll
 from governance.settings_store.store import EffectiveSettings, settings_poll
 from routing.circuits import Circuits
 from routing.core.configuration import ConfigurationSpec
@@ -59,6 +61,7 @@ class Standing:
     since: datetime
     fresh_until: datetime | None
     context_lengths: tuple[int, ...]
+    budgets: BudgetBook = NO_BUDGETS
     remembered: dict[tuple[object, ...], Ruling] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -70,6 +73,7 @@ class Standing:
         figures: Figures,
         circuits: Circuits,
         now: datetime,
+        budgets: BudgetBook = NO_BUDGETS,
     ) -> "Standing":
         """Put together what is in force."""
         models = snapshot.catalogue.models
@@ -83,6 +87,7 @@ class Standing:
             since=now,
             fresh_until=min(coming, default=None),
             context_lengths=tuple(sorted(lengths)),
+            budgets=budgets,
         )
 
 
@@ -182,6 +187,7 @@ class StandingPoll:
     def __init__(self, *, circuits: Circuits) -> None:
         self._settings = settings_poll()
         self._catalogue = catalogue_poll()
+        self._budgets = budget_poll()
         self._measured = _Measured()
         self._circuits = circuits
         self._standing: Standing | None = None
@@ -209,6 +215,7 @@ class StandingPoll:
     def _refresh(self, now: datetime) -> Standing:
         self._settings.refresh()
         self._catalogue.refresh()
+        self._budgets.refresh()
         settings, snapshot = self._settings.current, self._catalogue.current
         measured = self._measured.refresh(settings, now=now)
         standing = self._standing
@@ -218,6 +225,7 @@ class StandingPoll:
             and not measured
             and standing.settings is settings
             and standing.snapshot is snapshot
+            and standing.budgets is self._budgets.current
             and (standing.fresh_until is None or now < standing.fresh_until)
         ):
             return standing
@@ -227,6 +235,7 @@ class StandingPoll:
             figures=self._measured.figures_of(snapshot, circuits=self._circuits),
             circuits=self._circuits,
             now=now,
+            budgets=self._budgets.current,
         )
         return standing
 

@@ -22,7 +22,7 @@ from factory.django import DjangoModelFactory
 from factory.helpers import post_generation
 
 from governance.access.keys import give_secret
-from governance.models import AccessKey, Application
+from governance.models import AccessKey, Application, Budget
 from routing.core.vocabulary import Selection
 from routing.models import (
     Configuration,
@@ -147,6 +147,20 @@ class ApplicationFactory(DjangoModelFactory[Application]):
 
     identifier = LazyFunction(lambda: free_identifier(Application, "helpdesk"))
     name = "The help desk"
+
+
+class BudgetFactory(DjangoModelFactory[Budget]):
+    """A hard limit of ten dollars for the help desk, by calendar month in Berlin."""
+
+    class Meta:
+        model = Budget
+
+    identifier = LazyFunction(lambda: free_identifier(Budget, "desk-month"))
+    name = "The help desk's month"
+    application = "helpdesk"
+    currency = "USD"
+    limit = 10_000_000_000
+    zone = "Europe/Berlin"
 
 
 class IssuedKey(NamedTuple):

@@ -3,6 +3,7 @@
 from governance.admin import (
     access,
     audit,
+    budgets,
     calls,
     configurations,
     evaluations,
@@ -16,6 +17,7 @@ from governance.admin import (
 __all__ = [
     "access",
     "audit",
+    "budgets",
     "calls",
     "configurations",
     "evaluations",

@@ -50,6 +50,18 @@ class RateField(forms.Field):
         return ValidationError(self.error_messages[code], code=code)
 
 
+class AmountField(RateField):
+    """A decimal amount in the form, whole nano-units in the row."""
+
+    default_error_messages = {  # noqa: RUF012 (as above)
+        "invalid": "Write an amount in digits with a decimal point, such as 250.00.",
+        "comma": "Write a point before the decimals, and nothing between thousands, such as 1250.50.",
+        "negative": "An amount cannot be negative.",
+        "places": "At most nine decimals are kept: a billionth is the smallest part of an amount.",
+        "large": "This is more than can be stored.",
+    }
+
+
 def without_menu(field: Any) -> Any:
     """A field that names another record, without the menu that changes that record in a window of its own: a change is
     made on a record's page, where it has a reason."""

@@ -159,6 +159,7 @@ class MoneySerializer(StrictSerializer):
     currency = serializers.CharField()
 
 
+AMOUNT = r"^-?\d{1,10}(\.\d{1,9})?$"
 RATE = r"^\d{1,10}(\.\d{1,9})?$"
 
 
@@ -184,3 +185,12 @@ class RateField(serializers.Field[int, str, str, Any]):
     def to_representation(self, value: int) -> str:
         """The decimal without trailing zeros."""
         return format_nanos(value)
+
+
+@extend_schema_field({"type": "string", "pattern": AMOUNT, "examples": ["250"]})
+class AmountField(RateField):
+    """An amount of money as a decimal text, stored as whole nano-units. Only what is read can be less than nothing."""
+
+    default_error_messages = {  # noqa: RUF012 (the framework merges it up the classes)
+        "invalid": "Write an amount as a text with a decimal point, such as “250.00”: at most nine decimals, no sign.",
+    }

@@ -7,6 +7,7 @@ from django.urls import URLPattern, include, path, re_path, register_converter
 from governance.api import schema
 from governance.api.applications import ApplicationKind, KeyKind, RevokeKeyView, RotateKeyView
 from governance.api.audit import AuditEntryView, AuditView, VerificationView
+from governance.api.budgets import BudgetKind
 from governance.api.call_records import CallExplanationView, OutcomesView
 from governance.api.calls import CallsView, CallView
 from governance.api.configurations import ConfigurationKind
@@ -90,6 +91,7 @@ addresses = [
     path("keys/<uuid:name>", RecordView.as_view(kind=_KEYS)),
     path("keys/<uuid:name>/rotate", RotateKeyView.as_view(kind=_KEYS)),
     path("keys/<uuid:name>/revoke", RevokeKeyView.as_view(kind=_KEYS)),
+    *_named("budgets", BudgetKind()),
     path("settings", SettingsView.as_view()),
     path("settings/<setting:name>", SettingView.as_view()),
     path("calls", CallsView.as_view()),

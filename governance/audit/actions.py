@@ -15,6 +15,7 @@ class RecordKind(StrEnum):
     EVALUATION = "evaluation"
     APPLICATION = "application"
     KEY = "key"
+    BUDGET = "budget"
     SETTING = "setting"
     SUBMISSION = "submission"
     BATCH = "batch"
@@ -76,6 +77,7 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
         RecordKind.EVALUATION: "Evaluation result",
         RecordKind.APPLICATION: "Application",
         RecordKind.KEY: "Virtual key",
+        RecordKind.BUDGET: "Budget",
         RecordKind.SETTING: "Setting",
         RecordKind.SUBMISSION: "Submitted call",
         RecordKind.BATCH: "Batch",

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import models
 
 from governance.audit.actions import RecordKind
-from governance.models import AccessKey, Application, SettingValue
+from governance.models import AccessKey, Application, Budget, SettingValue
 from routing.models import Configuration, EvaluationResult, LanguageModel, Price, Provider
 
 Document = dict[str, Any]
@@ -74,6 +74,10 @@ def _key(pk: Any) -> Document | None:
     return _columns(AccessKey.objects.filter(pk=pk).select_related("application").first())
 
 
+def _budget(pk: Any) -> Document | None:
+    return _columns(Budget.objects.filter(pk=pk).first())
+
+
 def _setting(pk: Any) -> Document | None:
     return _columns(SettingValue.objects.filter(pk=pk).first(), without=("key",))
 
@@ -86,6 +90,7 @@ _DESCRIPTIONS: Mapping[RecordKind, Callable[[Any], Document | None]] = MappingPr
         RecordKind.EVALUATION: _evaluation,
         RecordKind.APPLICATION: _application,
         RecordKind.KEY: _key,
+        RecordKind.BUDGET: _budget,
         RecordKind.SETTING: _setting,
     }
 )

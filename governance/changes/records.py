@@ -1,4 +1,5 @@
-"""Changes of records with identifiers: providers, models, configurations, applications; and of evaluation results."""
+"""Changes of records with identifiers (providers, models, configurations, applications, budgets), and of evaluation
+results."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
 from governance.changes.prices import mark_prices
 from governance.changes.rules import RecordOutOfState
-from governance.models import Application
+from governance.models import Application, Budget
 from routing.models import Configuration, EvaluationResult, LanguageModel, NamedRecord, Provider
 
 KINDS: Mapping[type[NamedRecord], RecordKind] = MappingProxyType(
@@ -19,6 +20,7 @@ KINDS: Mapping[type[NamedRecord], RecordKind] = MappingProxyType(
         LanguageModel: RecordKind.MODEL,
         Configuration: RecordKind.CONFIGURATION,
         Application: RecordKind.APPLICATION,
+        Budget: RecordKind.BUDGET,
     }
 )
 

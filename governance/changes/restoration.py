@@ -32,6 +32,7 @@ STAYS: Mapping[RecordKind, frozenset[str]] = MappingProxyType(
         RecordKind.MODEL: _NAMED,
         RecordKind.CONFIGURATION: _NAMED,
         RecordKind.APPLICATION: _NAMED,
+        RecordKind.BUDGET: _NAMED,
         RecordKind.EVALUATION: frozenset({"source"}),
         RecordKind.KEY: frozenset({"application", "prefix", "expires_at", "revoked_at", "source"}),
         RecordKind.SETTING: frozenset(),

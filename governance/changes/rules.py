@@ -10,11 +10,14 @@ can still be given another price.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
+from uuid import UUID
+from zoneinfo import available_timezones
 
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from governance.models import AccessKey
+from budgets.scopes import EACH
+from governance.models import AccessKey, Application, Budget
 from routing.core.vocabulary import Selection
 from routing.models import (
     Configuration,
@@ -153,6 +156,41 @@ def _key(key: AccessKey) -> Complaints:
     }
 
 
+def _budget(budget: Budget) -> Complaints:
+    """What its scope names has to be there, and so has its time zone."""
+    named: dict[str, type[NamedRecord]] = {
+        "application": Application,
+        "configuration": Configuration,
+        "provider": Provider,
+    }
+    complaints = {field: _scope_complaint(budget, field, records) for field, records in named.items()}
+    key = budget.key
+    is_known = (
+        key in ("", EACH)
+        or key == _stored(budget, "key")
+        or (_is_uuid(key) and AccessKey.objects.filter(pk=key, revoked_at=None).exists())
+    )
+    complaints["key"] = "" if is_known else "There is no such key, or it is revoked."
+    is_zone = budget.zone in available_timezones()
+    complaints["zone"] = "" if is_zone else f"There is no time zone {budget.zone}; one is Europe/Berlin."
+    return complaints
+
+
+def _scope_complaint(budget: Budget, field: str, records: type[NamedRecord]) -> str:
+    name = getattr(budget, field)
+    if name in ("", EACH) or name == _stored(budget, field):
+        return ""
+    is_there = records._default_manager.filter(identifier=name, retired_at=None).exists()
+    return "" if is_there else f"There is no {name}, or it is retired."
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
 _RULES: Mapping[type[models.Model], Callable[[Any], Complaints]] = MappingProxyType(
     {
         Provider: _provider,
@@ -160,6 +198,7 @@ _RULES: Mapping[type[models.Model], Callable[[Any], Complaints]] = MappingProxyT
         Configuration: _configuration,
         EvaluationResult: _evaluation,
         AccessKey: _key,
+        Budget: _budget,
     }
 )
 

@@ -38,12 +38,18 @@ class Bridge:
         self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         """Run an engine's function in the pool. What it logs, and tasks that it sends, belong to the same request."""
+        return await self.begin(function, *args, **kwargs)
+
+    def begin(
+        self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> "asyncio.Future[Result]":
+        """Let the pool run it. Whoever must know what became of it, even when nobody waits any more, shields it."""
         loop, context = asyncio.get_running_loop(), copy_context()
 
         def work() -> Result:
             return _with_living_connection(function, *args, **kwargs)
 
-        return await loop.run_in_executor(self._pool, context.run, work)
+        return loop.run_in_executor(self._pool, context.run, work)
 
     def close(self) -> None:
         """Wait for what is running, close the connections and end the threads. What does not end is left behind."""

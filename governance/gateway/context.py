@@ -1,5 +1,6 @@
 """What travels with a call: the frozen context, and the notes that survive the unwinding."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -113,13 +114,14 @@ def _moment(each: Attempt | PassedOver) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The ways out of the gateway that layers need."""
+    """The ways out of the gateway that layers need. ``owed`` is what has to be done, whatever becomes of its call."""
 
     transport: Transport
     recorder: Recorder
     endpoint_of: Callable[[Standing, str], Endpoint]
     bridge: Bridge
     shared: SharedStore
+    owed: set["asyncio.Task[None]"] = field(default_factory=set)
 
 
 def _not_written(_: "CallContext", reply: CallReply) -> bytes:

@@ -7,7 +7,7 @@ the protocol module's.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from routing.core.failures import Failure, FailureKind
@@ -56,7 +56,7 @@ _STATUS_OF_CODE: Mapping[tuple[FailureKind, str], int] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a protocol module writes: status, kind, sentence, machine code, field, and seconds to wait."""
+    """What a protocol module writes: status, kind, sentence, machine code, field, seconds to wait, details by name."""
 
     status: int
     kind: str
@@ -65,6 +65,7 @@ class Problem:
     parameter: str = ""
     retry_after: float | None = None
     final: bool = True
+    details: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -123,6 +124,7 @@ def problem_of(failure: Failure) -> Problem:
         parameter=failure.parameter,
         retry_after=failure.retry_after,
         final=not _may_ask_again(failure),
+        details=failure.details,
     )
 
 

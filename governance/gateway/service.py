@@ -146,7 +146,9 @@ class Service:
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
         while self.calls_under_way and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.05)
-        tasks = [*self._tasks, *([self._look] if self._look is not None else [])]
+        if owed := [*self.services.owed]:
+            await asyncio.wait(owed, timeout=FLUSH_SECONDS)
+        tasks = [*self._tasks, *self.services.owed, *([self._look] if self._look is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,6 +5,7 @@ from functools import partial
 from governance.gateway.context import Answer, CallContext, Layer, Proceed
 from governance.gateway.middleware import (
     admission,
+    budget,
     circuit,
     decide,
     fall_through,
@@ -22,6 +23,7 @@ STACK: tuple[Layer, ...] = (
     fall_through.handle,
     circuit.handle,
     schema.handle,
+    budget.handle,
     provider_call.handle,
 )
 

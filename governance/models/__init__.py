@@ -1,8 +1,10 @@
-"""The governance records: who may call, the settings in force, who changed what, and calls that wait for a worker."""
+"""The governance records: who may call and what they may spend, the settings in force, who changed what, and calls that
+wait for a worker."""
 
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
+from governance.models.budget import Budget
 from governance.models.limits import LIMIT_FIELDS, LimitedRecord
 from governance.models.named_call import NamedCall
 from governance.models.revision import Revision, changed_fields
@@ -22,6 +24,7 @@ __all__ = [
     "Application",
     "AuditEvent",
     "Batch",
+    "Budget",
     "ChainHead",
     "ContentKind",
     "LimitedRecord",

@@ -9,7 +9,7 @@ from routing.models import NamedRecord, VersionCounter
 
 
 class AccessVersion(VersionCounter):
-    """The version of applications and keys."""
+    """The version of applications, keys and budgets."""
 
 
 class Application(LimitedRecord, NamedRecord):

@@ -7,7 +7,9 @@ A catalogue holds what is *in service*: active models of active providers. The r
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from routing.core.pricing import Price
+from routing.core.money import Money
+from routing.core.pricing import Price, upper_bound
+from routing.core.requirements import Requirements
 from routing.core.vocabulary import DataBoundary, Reach
 
 DEFAULT_PRIORITY = 50
@@ -58,6 +60,23 @@ class ModelSpec:
     def route(self) -> str:
         """The route's name in headers, rows and messages: ``provider/model``."""
         return f"{self.provider.identifier}/{self.identifier}"
+
+    def upper_bounds(self, price: Price, requirements: Requirements, *, assumed_max_output: int) -> tuple[Money, Money]:
+        """The most that one request can cost: its estimated prompt, and as much output as it allows in every answer.
+
+        First by the standard price, then by that of the class of service asked for: either may serve. Without the
+        caller's limit of output it is the model's, and without that ``assumed_max_output``.
+        """
+        output = requirements.max_output
+        if output is None:
+            output = assumed_max_output if self.max_output is None else self.max_output
+        standard, asked = (
+            upper_bound(
+                price=each, prompt_tokens=requirements.prompt_tokens or 0, max_output=output * requirements.choices
+            )
+            for each in (price, price.of(requirements.service_tier))
+        )
+        return standard, asked
 
 
 def candidate_order(model: ModelSpec) -> tuple[int, str, str]:

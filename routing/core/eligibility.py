@@ -13,7 +13,7 @@ from routing.core.catalogue import ModelSpec
 from routing.core.configuration import Criteria
 from routing.core.money import Money, format_nanos
 from routing.core.policy import RoutingPolicy
-from routing.core.pricing import Price, upper_bound
+from routing.core.pricing import Price
 from routing.core.requirements import Limits, Requirements
 from routing.core.vocabulary import LABELS, DataBoundary, Enforcement, RejectionReason, Selection
 
@@ -226,13 +226,9 @@ def _above_ceiling(
     """A ceiling is a promise to the caller: what cannot be compared with it is above it."""
     if price is None:
         return "has no price, so that the caller's ceiling cannot be kept"
-    output = requirements.max_output
-    if output is None:
-        output = policy.assumed_max_output if model.max_output is None else model.max_output
-    for each in (price, price.of(requirements.service_tier)):  # the class asked for, or the standard one in its place
-        if each.currency != ceiling.currency:
-            return f"is priced in {each.currency}, the caller's ceiling is in {ceiling.currency}"
-        bound = upper_bound(price=each, prompt_tokens=requirements.prompt_tokens or 0, max_output=output)
+    for bound in model.upper_bounds(price, requirements, assumed_max_output=policy.assumed_max_output):
+        if bound.currency != ceiling.currency:
+            return f"is priced in {bound.currency}, the caller's ceiling is in {ceiling.currency}"
         if bound.nanos > ceiling.nanos:
             return _plain(RejectionReason.ABOVE_REQUEST_CEILING)
     return None

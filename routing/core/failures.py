@@ -137,6 +137,8 @@ class Failure:
         retry_after: seconds the provider asked us to wait, exactly; ``None`` without usable advice.
         code: the vendor's own short code, such as ``insufficient_quota``; empty if there was none.
         parameter: the request field at fault, where somebody named one.
+        details: what a program may want to read besides, by name; ``None`` is "not known".
+        is_free: whether the provider charges nothing for certain: nothing was sent, or an error is its whole answer.
     """
 
     kind: FailureKind
@@ -144,6 +146,8 @@ class Failure:
     retry_after: float | None = None
     code: str = ""
     parameter: str = ""
+    details: Mapping[str, str | None] = field(default_factory=dict)
+    is_free: bool = field(default=False, compare=False)
 
     @property
     def rule(self) -> FailureRule:

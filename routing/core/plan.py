@@ -32,18 +32,28 @@ class Preference:
 class Skip:
     """A route or a fallback configuration that was passed over without being asked.
 
-    ``again_in`` are the seconds until it may be asked, where that is known.
+    ``again_in`` are the seconds until it may be asked, where that is known. ``failure`` is what a caller is told if
+    that is what the call ends for; ``None`` if the reason says it all.
     """
 
     name: str
     reason: SkipReason
     detail: str
     again_in: float | None = None
+    failure: Failure | None = None
 
     @classmethod
-    def of(cls, name: str, reason: SkipReason, detail: str = "", *, again_in: float | None = None) -> "Skip":
+    def of(
+        cls,
+        name: str,
+        reason: SkipReason,
+        detail: str = "",
+        *,
+        again_in: float | None = None,
+        failure: Failure | None = None,
+    ) -> "Skip":
         """A skip whose sentence is the reason's label unless something more exact is known."""
-        return cls(name, reason, detail or LABELS[reason], again_in)
+        return cls(name, reason, detail or LABELS[reason], again_in, failure)
 
 
 class RouteSkipped(Exception):
@@ -52,11 +62,19 @@ class RouteSkipped(Exception):
     That is no failure of the route, and not repeated; the next route of the plan is asked instead.
     """
 
-    def __init__(self, reason: SkipReason, detail: str = "", *, again_in: float | None = None) -> None:
+    def __init__(
+        self,
+        reason: SkipReason,
+        detail: str = "",
+        *,
+        again_in: float | None = None,
+        failure: Failure | None = None,
+    ) -> None:
         super().__init__(detail or LABELS[reason])
         self.reason = reason
         self.detail = detail
         self.again_in = again_in
+        self.failure = failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +162,11 @@ def final_failure(
 ) -> Failure:
     """The failure a caller gets when nothing answered.
 
-    The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was
-    skipped for money; else ``transient`` if one was resting or saturated; else ``internal_error`` if one cannot be
-    used as it is set up; else ``forbidden`` if only the key stood in the way; else ``unsupported``. Every skip
-    and every refusal is listed. If routes only rest, it says after how long the first of them may be asked.
+    The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was skipped for
+    money, and ``transient`` if its budget could not be asked, each in the words of the first such route; else
+    ``transient`` if one was resting or saturated; else ``internal_error`` if one cannot be used as it is set up; else
+    ``forbidden`` if only the key stood in the way; else ``unsupported``. Every skip and every refusal is listed. If
+    routes only rest, it says after how long the first of them may be asked.
 
     Args:
         decision: of the configuration asked for.
@@ -164,6 +183,11 @@ def final_failure(
         message = f"{last.message} (not answered either: {before})" if before else last.message
         return replace(last, message=message)
     reasons = {skip.reason for skip in skips}
+    for reason in (SkipReason.NOT_AFFORDABLE, SkipReason.LEDGER_UNREACHABLE):
+        first = next((skip.failure for skip in skips if skip.reason is reason and skip.failure is not None), None)
+        if first is not None:
+            listing = "; ".join([*skipped, *refusals])
+            return replace(first, message=f"{first.message}. {listing}")
     if SkipReason.NOT_AFFORDABLE in reasons:
         kind, message, passed = FailureKind.OVER_BUDGET, "no route is affordable", refusals
     elif reasons & {SkipReason.RESTING, SkipReason.SATURATED}:

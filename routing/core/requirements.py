@@ -51,6 +51,7 @@ class Requirements:
         at_once: estimated tokens that have to fit a context at once, where the prompt has parts that each stand alone;
             ``None`` where all of it has to.
         service_tier: the class of service asked for; another one may be served.
+        choices: how many answers are asked for at once, each of which may be as long as ``max_output``.
     """
 
     operation: Operation | None = None
@@ -59,6 +60,7 @@ class Requirements:
     max_output: int | None = None
     at_once: int | None = None
     service_tier: ServiceTier = ServiceTier.STANDARD
+    choices: int = 1
 
     @property
     def fitting_tokens(self) -> int | None:
@@ -137,6 +139,7 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
         max_output=request.max_output,
         at_once=max(map(_input_tokens, request.prompts), default=None),
         service_tier=ServiceTier.named(request.service_tier),
+        choices=request.choices,
     )
 
 

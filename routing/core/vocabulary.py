@@ -186,6 +186,7 @@ class SkipReason(StrEnum):
     RESTING = "resting"
     SATURATED = "saturated"
     NOT_AFFORDABLE = "notAffordable"
+    LEDGER_UNREACHABLE = "ledgerUnreachable"
     CONTEXT_NO_LONGER = "contextNoLonger"
     UNUSABLE = "unusable"
     NOT_CARRIED = "notCarried"
@@ -323,6 +324,7 @@ LABELS = Labels(
         SkipReason.RESTING: "The route is resting",
         SkipReason.SATURATED: "The provider's concurrency limit is reached",
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
+        SkipReason.LEDGER_UNREACHABLE: "The ledger of budgets cannot be reached",
         SkipReason.CONTEXT_NO_LONGER: "Its context is no longer than the one that was exceeded",
         SkipReason.UNUSABLE: "The provider's record cannot be used",
         SkipReason.NOT_CARRIED: "Its protocol has no place for something that the request asks for",

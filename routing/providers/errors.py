@@ -221,7 +221,7 @@ def classify_answer(
     if 300 <= status < 400:
         described += ", a redirect, which is not followed: the provider's base URL has to be corrected"
     advice = (retry_after(headers, now=now) or vendor.retry_after) if kind in _WITH_ADVICE else None
-    return _failure(kind, described, vendor, endpoint, retry_after=advice)
+    return _failure(kind, described, vendor, endpoint, retry_after=advice, is_free=status >= 300)
 
 
 def classify_error_object(error: object, *, endpoint: Endpoint) -> Failure:
@@ -248,18 +248,16 @@ def connection_failure(error: BaseException, *, endpoint: Endpoint, phase: Phase
     chain = tuple(_causes(error))
     for each in chain:
         if isinstance(each, DestinationBlocked):
-            return Failure(FailureKind.NOT_FOUND, f"{who}: {each}", code="destination_blocked")
+            return Failure(FailureKind.NOT_FOUND, f"{who}: {each}", code="destination_blocked", is_free=True)
     for each in chain:
         if isinstance(each, aiohttp.ConnectionTimeoutError):
             return timed_out(endpoint=endpoint, phase=Phase.CONNECT)
         if isinstance(each, aiohttp.ClientConnectorDNSError):
-            return Failure(
-                FailureKind.TRANSIENT, f"{who}: the host's name cannot be resolved", code="name_not_resolved"
-            )
+            return _not_connected(f"{who}: the host's name cannot be resolved", code="name_not_resolved")
         if isinstance(each, aiohttp.ClientSSLError):
-            return Failure(FailureKind.TRANSIENT, f"{who}: no TLS connection could be made", code="tls_failed")
+            return _not_connected(f"{who}: no TLS connection could be made", code="tls_failed")
         if isinstance(each, aiohttp.ClientConnectorError):
-            return Failure(FailureKind.TRANSIENT, f"{who}: no connection could be made", code="not_connected")
+            return _not_connected(f"{who}: no connection could be made", code="not_connected")
         if isinstance(each, aiohttp.ClientResponseError | aiohttp.InvalidURL):
             return Failure(FailureKind.UNREADABLE, f"{who}: the answer is not HTTP", code="not_http")
     for each in chain:
@@ -286,7 +284,17 @@ def timed_out(*, endpoint: Endpoint, phase: Phase, total: bool = False) -> Failu
         Phase.FIRST_EVENT: f"no event within {timeouts.first_event:g} s",
         Phase.BETWEEN_EVENTS: f"no further event within {timeouts.between_events:g} s",
     }
-    return Failure(FailureKind.TIMEOUT, f"{who}: {sentences[phase]}", code=f"{phase.value}_timeout")
+    return Failure(
+        FailureKind.TIMEOUT,
+        f"{who}: {sentences[phase]}",
+        code=f"{phase.value}_timeout",
+        is_free=phase is Phase.CONNECT,
+    )
+
+
+def _not_connected(message: str, *, code: str) -> Failure:
+    """Nothing could be sent, so nothing is charged."""
+    return Failure(FailureKind.TRANSIENT, message, code=code, is_free=True)
 
 
 def unreadable(what: str, *, endpoint: Endpoint) -> ProviderFailed:
@@ -457,6 +465,7 @@ def _failure(
     endpoint: Endpoint,
     *,
     retry_after: float | None = None,
+    is_free: bool = True,
 ) -> Failure:
     secrets = (endpoint.api_key, *(value for _, value in endpoint.headers))
     code = next((each for each in vendor.codes if redact(each, secrets=secrets) == each), "")
@@ -468,7 +477,7 @@ def _failure(
         message += f" ({code})"
     if kind in _CALLERS_FAULT and vendor.message:
         message += f": {redact(vendor.message, secrets=secrets)}"
-    return Failure(kind, message, retry_after=retry_after, code=code, parameter=parameter)
+    return Failure(kind, message, retry_after=retry_after, code=code, parameter=parameter, is_free=is_free)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

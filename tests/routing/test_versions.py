@@ -40,9 +40,16 @@ RECORDS: dict[str, tuple[Make, type[VersionCounter], dict[str, Any]]] = {
     "routing.EvaluationResult": (factories.EvaluationResultFactory.create, CatalogueVersion, {"mean_score": 0.1}),
     "governance.Application": (factories.ApplicationFactory.create, AccessVersion, {"name": "Help"}),
     "governance.AccessKey": (_key, AccessVersion, {"name": "Robot"}),
+    "governance.Budget": (factories.BudgetFactory.create, AccessVersion, {"limit": 7}),
     "governance.SettingValue": (_setting, SettingsVersion, {"value": False}),
 }
-NAMED = ["routing.Provider", "routing.LanguageModel", "routing.Configuration", "governance.Application"]
+NAMED = [
+    "routing.Provider",
+    "routing.LanguageModel",
+    "routing.Configuration",
+    "governance.Application",
+    "governance.Budget",
+]
 OTHERS = sorted(set(RECORDS) - set(NAMED))
 COUNTERS: tuple[type[VersionCounter], ...] = (CatalogueVersion, AccessVersion, SettingsVersion)
 

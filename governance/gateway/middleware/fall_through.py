@@ -39,7 +39,9 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             _pass_over(context, step, SkipReason.UNUSABLE, unusable.failure.message)
             continue
         except RouteSkipped as skipped:
-            _pass_over(context, step, skipped.reason, skipped.detail, again_in=skipped.again_in)
+            _pass_over(
+                context, step, skipped.reason, skipped.detail, again_in=skipped.again_in, failure=skipped.failure
+            )
             continue
         except CallFailed as failed:
             last = failed.failure
@@ -66,10 +68,16 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
 
 
 def _pass_over(
-    context: CallContext, step: Step, reason: SkipReason, detail: str = "", again_in: float | None = None
+    context: CallContext,
+    step: Step,
+    reason: SkipReason,
+    detail: str = "",
+    *,
+    again_in: float | None = None,
+    failure: Failure | None = None,
 ) -> None:
     """Note that a route is not asked. That is no failure of the route."""
-    skip = Skip.of(step.model.route, reason, detail, again_in=again_in)
+    skip = Skip.of(step.model.route, reason, detail, again_in=again_in, failure=failure)
     context.notes.passed_over.append(PassedOver(step, datetime.now(UTC), time.monotonic(), skip))
 
 

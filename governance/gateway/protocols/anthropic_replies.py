@@ -312,4 +312,5 @@ def _framed(document: Any) -> bytes:
 def _error(problem: Problem) -> dict[str, Any]:
     kind = ERROR_TYPES.get(problem.status, "invalid_request_error" if problem.status < 500 else "api_error")
     error = {"type": kind, "message": problem.message, "code": problem.code or None, "param": problem.parameter or None}
-    return {"type": "error", "error": {name: value for name, value in error.items() if value is not None}}
+    told = {name: value for name, value in error.items() if value is not None}
+    return {"type": "error", "error": {**told, **({"details": problem.details} if problem.details else {})}}

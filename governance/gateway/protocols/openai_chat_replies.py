@@ -255,4 +255,5 @@ def _error(problem: Problem) -> dict[str, Any]:
         "type": problem.kind,
         "param": problem.parameter or None,
         "code": problem.code or None,
+        **({"details": problem.details} if problem.details else {}),
     }

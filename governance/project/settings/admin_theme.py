@@ -86,6 +86,7 @@ UNFOLD: dict[str, Any] = {
                     _page("Quality", "grade", "routing.evaluationresult"),
                     _page("Applications", "apps", "governance.application"),
                     _page("Keys", "key", "governance.accesskey"),
+                    _page("Budgets", "savings", "governance.budget"),
                 ],
             },
             {
@@ -103,6 +104,8 @@ UNFOLD: dict[str, Any] = {
                         "link": reverse_lazy("admin:telemetry_usageday_report"),
                         "permission": _may_view("telemetry.usageday"),
                     },
+                    _page("Accounts", "account_balance", "budgets.account"),
+                    _page("Ledger", "menu_book", "budgets.entry"),
                     _page("Audit", "history_edu", "governance.auditevent"),
                 ],
             },

@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from budgets.models import Entry
 from governance.changes.records import switch
 from governance.models import AccessKey, AuditEvent, Batch, SettingValue
 from governance.site import ORDER, SignalboxAdminSite
@@ -21,9 +22,15 @@ from governance.submissions.intake import submit_batch
 from routing.models import VersionCounter
 from tests import factories
 from tests.authors import SOMEBODY
+from tests.budgets import claims
 from tests.governance.submissions import orders
 
 REGISTERED = {model._meta.label: model for model in admin.site._registry}
+
+
+def _entry() -> Entry:
+    entry: Entry = Entry.objects.get(attempt=claims.hold(claims.claim(limit=None)))
+    return entry
 
 
 def _key() -> AccessKey:
@@ -63,6 +70,9 @@ ROWS: dict[str, Callable[[], Any]] = {
     "routing.EvaluationResult": factories.EvaluationResultFactory.create,
     "governance.Application": lambda: factories.AccessKeyFactory.create().record.application,
     "governance.AccessKey": _key,
+    "governance.Budget": factories.BudgetFactory.create,
+    "budgets.Account": lambda: _entry().account,
+    "budgets.Entry": lambda: _entry(),
     "governance.SettingValue": lambda: SettingValue.objects.get_or_create(key="routing.callHistory", value=True)[0],
     "telemetry.Call": _call,
     "telemetry.Attempt": factories.AttemptFactory.create,
@@ -75,6 +85,8 @@ ROWS: dict[str, Callable[[], Any]] = {
     "auth.Group": lambda: Group.objects.create(name=_numbered("group")),
 }
 NOT_ADDED = {
+    "budgets.Account",
+    "budgets.Entry",
     "governance.Submission",
     "governance.Batch",
     "governance.SettingValue",
@@ -92,6 +104,7 @@ ELSEWHERE = {
     "governance.Revision": "inside its entry of the audit trail, and in the history of its record",
     "telemetry.Outcome": "inside its call",
     "telemetry.UsageHour": "summed, in the usage report",
+    "budgets.Hold": "as what is reserved or uncertain in its account",
     "governance.StoredContent": "nowhere: it is sealed, and opened for its owner alone",
     "governance.ChainHead": "what the page that verifies the trail compares with",
 }

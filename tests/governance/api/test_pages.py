@@ -12,6 +12,7 @@ from tests.factories import (
     RECENTLY,
     AccessKeyFactory,
     ApplicationFactory,
+    BudgetFactory,
     ConfigurationFactory,
     EvaluationResultFactory,
     FallbackLinkFactory,
@@ -30,6 +31,7 @@ def furnish(number: int) -> None:
     configuration = ConfigurationFactory.create(listed=True, models=[model])
     FallbackLinkFactory.create(configuration=configuration)
     AccessKeyFactory.create(name=f"Robot {number}")
+    BudgetFactory.create()
 
 
 # Who is logged in and what they may do takes four queries: session, user, permissions, groups' permissions.
@@ -40,6 +42,7 @@ LISTS = {
     "evaluations": 1,
     "applications": 1,
     "keys": 1,
+    "budgets": 2,
     "settings": 1,
     "audit": 1,
 }

@@ -16,6 +16,7 @@ from telemetry.records import new_call_id
 from tests.factories import (
     AccessKeyFactory,
     ApplicationFactory,
+    BudgetFactory,
     CallFactory,
     ConfigurationFactory,
     EvaluationResultFactory,
@@ -69,7 +70,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "audit/<number:name>": {"GET": READ},
     "audit/verification": {"GET": READ},
 }
-for words in ("providers", "models", "configurations", "applications"):
+for words in ("providers", "models", "configurations", "applications", "budgets"):
     ADDRESSES[words] = {"GET": READ, "POST": WRITE}
     ADDRESSES[f"{words}/<identifier:name>"] = {"GET": READ, "PATCH": WRITE}
     ADDRESSES[f"{words}/<identifier:name>/retire"] = {"POST": WRITE}
@@ -99,6 +100,7 @@ ROWS: dict[str, Callable[[], object]] = {
     "routes": lambda: LanguageModelFactory.create().identifier,
     "configurations": lambda: ConfigurationFactory.create().identifier,
     "applications": lambda: ApplicationFactory.create().identifier,
+    "budgets": lambda: BudgetFactory.create().identifier,
     "evaluations": lambda: EvaluationResultFactory.create().pk,
     "keys": lambda: AccessKeyFactory.create().record.pk,
     "settings": lambda: "routing.currency",

@@ -22,7 +22,7 @@ from governance.changes.records import (
     switch,
 )
 from governance.changes.settings import clear_setting, store_setting
-from governance.models import AccessKey, Application, AuditEvent, Revision, SettingsVersion, SettingValue
+from governance.models import AccessKey, Application, AuditEvent, Budget, Revision, SettingsVersion, SettingValue
 from routing.models import (
     CatalogueVersion,
     Configuration,
@@ -39,6 +39,7 @@ from tests.factories import (
     LONG_AGO,
     AccessKeyFactory,
     ApplicationFactory,
+    BudgetFactory,
     ConfigurationFactory,
     EvaluationResultFactory,
     LanguageModelFactory,
@@ -61,6 +62,7 @@ NEW: dict[RecordKind, Callable[[], NamedRecord]] = {
     RecordKind.MODEL: new_model,
     RecordKind.CONFIGURATION: lambda: Configuration(identifier="plain-chat"),
     RecordKind.APPLICATION: lambda: Application(identifier="web-shop"),
+    RecordKind.BUDGET: lambda: Budget(identifier="all-of-it", limit=5),
 }
 
 
@@ -368,6 +370,7 @@ def test_every_kind_is_described_by_plain_values_without_a_secret() -> None:
         RecordKind.EVALUATION: EvaluationResultFactory.create(),
         RecordKind.APPLICATION: record.application,
         RecordKind.KEY: record,
+        RecordKind.BUDGET: BudgetFactory.create(),
         RecordKind.SETTING: SettingValue.objects.create(key="routing.callHistory", value=True),
     }
     assert set(rows) == set(RecordKind) - UNREVISED

@@ -27,7 +27,7 @@ from governance.changes.records import (
 )
 from governance.changes.restoration import MODELS, STAYS, differs, find_record, preview, restore
 from governance.changes.settings import clear_setting, store_setting
-from governance.models import AccessKey, AuditEvent, Revision, SettingsVersion, SettingValue
+from governance.models import AccessKey, AuditEvent, Budget, Revision, SettingsVersion, SettingValue
 from routing.credentials import read_key
 from routing.models import (
     CatalogueVersion,
@@ -132,6 +132,14 @@ def change_application() -> str:
     return "web-shop"
 
 
+def change_budget() -> str:
+    budget = Budget(identifier="all-of-it", limit=5)
+    save_record(budget, author=SOMEBODY)
+    budget.limit, budget.window, budget.application = 7, "day", ApplicationFactory.create().identifier
+    save_record(budget, author=SOMEBODY)
+    return "all-of-it"
+
+
 def change_evaluation() -> str:
     result = EvaluationResultFactory.build(model=LanguageModelFactory.create(), mean_score=0.8)
     save_evaluation(result, author=SOMEBODY)
@@ -160,6 +168,7 @@ CHANGED: dict[RecordKind, Callable[[], str]] = {
     RecordKind.MODEL: change_model,
     RecordKind.CONFIGURATION: change_configuration,
     RecordKind.APPLICATION: change_application,
+    RecordKind.BUDGET: change_budget,
     RecordKind.EVALUATION: change_evaluation,
     RecordKind.KEY: change_key,
     RecordKind.SETTING: change_setting,

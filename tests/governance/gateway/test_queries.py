@@ -22,8 +22,9 @@ from tests.keys import issue_key
 from tests.servers.fake_provider import Pause
 from tests.servers.web import wait_until
 
-POLL = 3
-"""Statements of a poll that finds nothing changed: the version of the settings, of the catalogue, of the keys."""
+POLL = 4
+"""Statements of a poll that finds nothing changed: the version of the settings, of the catalogue, of the
+budgets, of the keys."""
 
 
 SHARED = SharedState._meta.db_table

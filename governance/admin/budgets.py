@@ -1,0 +1,200 @@
+"""Budgets, how they stand, and the ledger behind them down to each call."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from budgets.models import Account, Entry
+from budgets.readouts import Standing, standings
+from budgets.scopes import scope_of
+from governance.access.budgets import spec_of
+from governance.admin.cells import figure, two_lines
+from governance.admin.fields import AmountField
+from governance.admin.finding import BoundedPaginator
+from governance.admin.generic import Column
+from governance.admin.records import NamedRecordAdmin, ReadOnlyAdmin
+from governance.audit.actions import RecordKind
+from governance.models import Budget
+from governance.spelling import ABSENT, spell_cost
+from routing.core.money import format_nanos
+
+AMOUNTS = ("limit", "increase")
+
+
+@admin.register(Budget)
+class BudgetAdmin(NamedRecordAdmin):
+    """Budgets."""
+
+    kind = RecordKind.BUDGET
+    list_display = ("called", "whose", "most", "standing", "is_active")
+    list_filter = (*NamedRecordAdmin.list_filter, "is_hard", "window")
+    search_fields = ("identifier", "name", "application", "user", "provider", "configuration")
+    search_help_text = "Identifier or name, or whose it is."
+    fieldsets = (
+        (None, {"fields": ("name", "identifier", "is_active")}),
+        ("Limit", {"fields": (("limit", "currency"), "is_hard", "unpriced")}),
+        ("Counted by", {"fields": (("window", "zone"),)}),
+        (
+            "Whose spending",
+            {
+                "fields": (("application", "key"), "user", ("configuration", "provider")),
+                "description": "All that are named have to fit. Without any it is the whole installation.",
+            },
+        ),
+        ("For a while", {"fields": (("increase", "increase_until"),)}),
+    )
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """With how the budgets of the page stand, in one query."""
+        changelist = super().get_changelist_instance(request)
+        found = standings([spec_of(row) for row in changelist.result_list], now=timezone.now())
+        for row in changelist.result_list:
+            row.standings = found[row.identifier]
+        return changelist
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        fieldsets = list(super().get_fieldsets(request, obj))
+        return fieldsets if obj is None else [("Now", {"fields": ("accounts",)}), *fieldsets]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*super().get_readonly_fields(request, obj), *([] if obj is None else ["accounts"])]
+
+    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> forms.Field | None:
+        if db_field.name in AMOUNTS:
+            label = str(db_field.verbose_name)
+            return AmountField(
+                label=label[:1].upper() + label[1:], required=not db_field.blank, help_text=str(db_field.help_text)
+            )
+        field: forms.Field | None = super().formfield_for_dbfield(db_field, request, **kwargs)
+        return field
+
+    @admin.display(description="whose spending")
+    def whose(self, budget: Budget) -> str:
+        return str(spec_of(budget).scope)
+
+    @admin.display(description="limit")
+    def most(self, budget: Budget) -> str:
+        kind = "hard" if budget.is_hard else "soft"
+        limit = spell_cost(spec_of(budget).limit_at(timezone.now()), budget.currency)
+        return two_lines(limit, f"{budget.get_window_display().split(',')[0].lower()}, {kind}")
+
+    @admin.display(description="used now")
+    def standing(self, budget: Any) -> str:
+        if not budget.standings:
+            return ABSENT
+        return render_to_string("admin/governance/budget/_bar.html", {"row": bar_of(budget.standings[0])})
+
+    @admin.display(description="used")
+    def accounts(self, budget: Budget) -> str:
+        """How it stands in the window of this moment, account by account."""
+        found = standings([spec_of(budget)], now=timezone.now())[budget.identifier]
+        rows = [bar_of(each) for each in found]
+        return render_to_string("admin/governance/budget/_accounts.html", {"rows": rows, "budget": budget})
+
+
+def bar_of(standing: Standing) -> dict[str, Any]:
+    """What a bar shows of a budget in one account: parts of the limit in per cent, and the figures beside it."""
+    spent = standing.percent(standing.spent)
+    reserved = min(100 - spent, standing.percent(standing.reserved))
+    return {
+        "standing": standing,
+        "scope": str(standing.scope),
+        "spent_percent": spent,
+        "reserved_percent": reserved,
+        "uncertain_from": spent + reserved,
+        "uncertain_percent": min(100 - spent - reserved, standing.percent(standing.uncertain)),
+        **{
+            part: spell_cost(getattr(standing, part), standing.currency)
+            for part in ("spent", "reserved", "uncertain", "left", "limit")
+        },
+        "address": None if standing.pk is None else reverse("admin:budgets_account_change", args=[standing.pk]),
+    }
+
+
+@admin.register(Account)
+class AccountAdmin(ReadOnlyAdmin):
+    """Accounts of the ledger."""
+
+    paginator = BoundedPaginator
+    ordering = ("-pk",)
+    list_display = ("counted", "window", "part_spent", "part_reserved", "part_uncertain")
+    search_fields = ("window",)
+    search_help_text = "A part of a window's name, such as 2026-11."
+    fieldsets = (
+        (None, {"fields": ("counted", "window", ("starts_at", "ends_at"), "opened_at")}),
+        ("Balance", {"fields": (("part_spent", "part_reserved", "part_uncertain"), "unmeasured")}),
+        ("Entries", {"fields": ("latest",)}),
+    )
+
+    @admin.display(description="whose spending")
+    def counted(self, account: Account) -> str:
+        return two_lines(str(scope_of(account.scope)), account.currency)
+
+    @admin.display(description="spent")
+    def part_spent(self, account: Account) -> str:
+        beside = f"{account.unmeasured:,} unmeasured" if account.unmeasured else ""
+        return two_lines(figure(spell_cost(account.spent, account.currency)), beside)
+
+    @admin.display(description="reserved")
+    def part_reserved(self, account: Account) -> str:
+        return figure(spell_cost(account.reserved, account.currency))
+
+    @admin.display(description="uncertain")
+    def part_uncertain(self, account: Account) -> str:
+        return figure(spell_cost(account.uncertain, account.currency))
+
+    @admin.display(description="all entries")
+    def latest(self, account: Account) -> str:
+        address = reverse("admin:budgets_entry_changelist")
+        return format_html('<a href="{}?account__id__exact={}">Every entry of this account</a>', address, account.pk)
+
+
+@admin.register(Entry)
+class EntryAdmin(ReadOnlyAdmin):
+    """Entries of the ledger."""
+
+    paginator = BoundedPaginator
+    ordering = ("-pk",)
+    list_display = ("when", "counted", "kind", "moved", "call_page")
+    list_filter = ("kind",)
+    list_select_related = ("account",)
+    search_fields = ("call__exact",)
+    search_help_text = "A call's id."
+    fieldsets = (
+        (None, {"fields": (("kind", "is_overrun"), ("at", "call_page"), "attempt", "counted")}),
+        ("Moved", {"fields": (("spent", "reserved"), ("uncertain", "unmeasured"), "limit")}),
+    )
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """With an account, which is chosen on its own page: there are as many as there are users."""
+        return lookup == "account__id__exact" or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(description="when (UTC)")
+    def when(self, entry: Entry) -> str:
+        return figure(f"{entry.at:%Y-%m-%d %H:%M:%S}")
+
+    @admin.display(description="account")
+    def counted(self, entry: Entry) -> str:
+        return two_lines(str(scope_of(entry.account.scope)), entry.account.window)
+
+    @admin.display(description="moved")
+    def moved(self, entry: Entry) -> str:
+        parts = [
+            f"{name} {'+' if amount > 0 else ''}{format_nanos(amount)}"
+            for name, amount in (("spent", entry.spent), ("reserved", entry.reserved), ("uncertain", entry.uncertain))
+            if amount
+        ]
+        words = ", ".join([*parts, *(["unmeasured +1"] if entry.unmeasured else [])]) or "nothing"
+        beside = "overrun: more than was reserved" if entry.is_overrun else ""
+        return two_lines(f"{words} {entry.account.currency}", beside)
+
+    @admin.display(description="call")
+    def call_page(self, entry: Entry) -> str:
+        address = reverse("admin:telemetry_call_change", args=[entry.call])
+        return format_html('<a href="{}">{}</a>', address, str(entry.call)[:8])

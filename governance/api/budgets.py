@@ -1,0 +1,106 @@
+"""Budgets, and how they stand."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from budgets.readouts import Standing, standings
+from governance.access.budgets import spec_of
+from governance.api.records import Filled, Kind
+from governance.api.serializers import AmountField, ReasonedSerializer, StrictSerializer
+from governance.audit.actions import RecordKind
+from governance.changes.records import save_record
+from governance.models import Budget
+
+
+class StandingSerializer(StrictSerializer):
+    """How a budget stands in one account, in the window of this moment."""
+
+    scope = serializers.DictField(child=serializers.CharField(), help_text="Whose spending it is, by column.")
+    window = serializers.CharField(help_text="Such as “month 2026-11 Europe/Berlin”.")
+    resets_at = serializers.DateTimeField(allow_null=True, help_text="When the window ends. Null for all time.")
+    limit = AmountField(help_text="A temporary increase included.")
+    spent = AmountField()
+    reserved = AmountField(help_text="Held for requests that are under way.")
+    uncertain = AmountField(help_text="Held for requests whose outcome nobody knows.")
+    left = AmountField(help_text="Less than nothing where the limit was overrun.")
+    unmeasured = serializers.IntegerField(help_text="Requests that are in no sum, since they have no price.")
+    reached_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the limit is reached if it goes on so; null if not in this window."
+    )
+
+
+def standing_document(standing: Standing) -> dict[str, Any]:
+    """What :class:`StandingSerializer` writes."""
+    parts = ("limit", "spent", "reserved", "uncertain", "left", "unmeasured", "reached_at")
+    return {
+        "scope": standing.scope.document,
+        "window": standing.window.identity,
+        "resets_at": standing.window.ends,
+        **{part: getattr(standing, part) for part in parts},
+    }
+
+
+class _Budgets(serializers.ListSerializer[Any]):
+    """Many of them, with how they stand read in one query."""
+
+    def to_representation(self, data: Any) -> list[Any]:
+        """The budgets."""
+        rows = list(data)
+        found = standings([spec_of(row) for row in rows], now=timezone.now())
+        for row in rows:
+            row.standings = found[row.identifier]
+        return super().to_representation(rows)
+
+
+class BudgetSerializer(ReasonedSerializer):
+    """A budget."""
+
+    limit = AmountField(help_text="The most that may be spent in a window. 0 allows nothing.")
+    increase = AmountField(required=False, allow_null=True, help_text="Added to the limit for a while.")
+    standings = serializers.SerializerMethodField(
+        help_text="How it stands now: one account, or one for each of those that “*” counts on their own."
+    )
+
+    class Meta:
+        model = Budget
+        fields: tuple[str, ...] = (
+            "identifier", "name", "is_active", "application", "key", "user", "configuration", "provider", "currency",
+            "limit", "is_hard", "window", "zone", "unpriced", "increase", "increase_until", "standings", "source",
+            "created_at", "updated_at", "retired_at", "reason",
+        )  # fmt: skip
+        read_only_fields: tuple[str, ...] = ("source", "created_at", "updated_at", "retired_at")
+        list_serializer_class = _Budgets
+
+    @extend_schema_field(StandingSerializer(many=True))
+    def get_standings(self, budget: Any) -> list[Any]:
+        """How it stands; of a list all were read in one query."""
+        found = getattr(budget, "standings", None)
+        if found is None:
+            found = standings([spec_of(budget)], now=timezone.now())[budget.identifier]
+        return [StandingSerializer(standing_document(each)).data for each in found]
+
+
+class BudgetChange(BudgetSerializer):
+    """A change of a budget."""
+
+    class Meta(BudgetSerializer.Meta):
+        read_only_fields: tuple[str, ...] = ("identifier", *BudgetSerializer.Meta.read_only_fields)
+
+
+class BudgetKind(Kind):
+    model = Budget
+    record = RecordKind.BUDGET
+    word, words = "budget", "budgets"
+    serializer, change = BudgetSerializer, BudgetChange
+
+    def rows(self) -> "QuerySet[Any]":
+        return Budget.objects.all()
+
+    def store(self, filled: Filled) -> dict[str, Any]:
+        columns = filled.fill()
+        save_record(filled.record, author=filled.author, reason=filled.reason, only=columns, expected=filled.expected)
+        return {}

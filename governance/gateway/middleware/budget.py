@@ -1,0 +1,308 @@
+"""Reserves the most that an attempt can cost before it is sent, and books what it did cost afterwards.
+
+Every request to a provider is an attempt of its own, repetitions included. A call that no budget applies to asks the
+database nothing. Where the ledger cannot be reached, nothing is sent under a hard budget; a soft one is then not
+booked, since it must not make a call fail. No connection is held while the provider is waited for.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
+
+from budgets import ledger
+from budgets.ledger import Claim, OverBudget
+from budgets.scopes import BudgetSpec, Subject, Unpriced
+from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed, Services
+from routing.core.calls import CallReply, Frame
+from routing.core.catalogue import ModelSpec
+from routing.core.failures import Failure, FailureKind
+from routing.core.money import Money, format_nanos
+from routing.core.plan import RouteSkipped, Step
+from routing.core.pricing import price_at
+from routing.core.vocabulary import SkipReason
+from telemetry.records import new_call_id
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 5.0
+"""Seconds that the ledger may take before it counts as not reachable."""
+
+MARGIN = timedelta(minutes=2)
+"""How much longer than the provider's time-out an attempt may hold what it has reserved."""
+
+BUDGET_EXCEEDED = "budget_exceeded"
+LEDGER_UNREACHABLE = Failure(
+    FailureKind.TRANSIENT,
+    "the ledger of budgets cannot be reached, and a hard budget applies: nothing was sent",
+    code="ledger_unreachable",
+    retry_after=1.0,
+)
+_AGAIN = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # seconds between two tries to book an outcome
+
+
+async def handle(context: CallContext, proceed: Proceed) -> Answer:
+    """Reserve, go on, book."""
+    step = context.step
+    if step is None:
+        raise RuntimeError("budget runs behind fall_through")
+    subject = _subject(context, step)
+    budgets = context.standing.budgets.applying_to(subject)
+    if not budgets:
+        return await proceed(context)
+    booking = _Booking(context, attempt=new_call_id(), already_sent=len(context.notes.attempts))
+    await booking.reserve(_claims(context, step.model, budgets, subject))
+    try:
+        answer = await proceed(context)
+    except BaseException:
+        await booking.close()
+        raise
+    if isinstance(answer, CallReply):
+        await booking.close()
+        return answer
+    return _Booked(answer, booking)
+
+
+class _Booking:
+    """What one attempt holds, until its outcome is booked."""
+
+    __slots__ = ("_already_sent", "_attempt", "_context", "_is_closed")
+
+    def __init__(self, context: CallContext, *, attempt: UUID, already_sent: int) -> None:
+        self._context = context
+        self._attempt = attempt
+        self._already_sent = already_sent
+        self._is_closed = False
+
+    async def reserve(self, claims: Sequence[Claim]) -> None:
+        """Hold what the attempt can cost.
+
+        Raises:
+            RouteSkipped: a hard budget has no room for it, or the ledger cannot be reached.
+        """
+        context, now = self._context, datetime.now(UTC)
+        expires_at = now + _longest(context) + MARGIN
+        reserve = partial(
+            ledger.reserve,
+            attempt=self._attempt,
+            call=context.call_id,
+            claims=claims,
+            now=now,
+            expires_at=expires_at,
+        )
+        crossing = context.services.bridge.begin(reserve)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.shield(crossing)
+        except OverBudget as refused:
+            failure = _over_budget(context, refused, now=now)
+            told = f"can cost up to {_needed(refused)}, and {refused.claim.budget} has {_left(refused)} left"
+            raise RouteSkipped(SkipReason.NOT_AFFORDABLE, told, failure=failure) from None
+        except asyncio.CancelledError:
+            self._give_back(crossing)
+            raise
+        except (DatabaseFault, TimeoutError) as error:
+            logger.warning("the ledger cannot be reached (%s)", type(error).__name__)
+            if any(claim.limit is not None for claim in claims):
+                self._give_back(crossing)
+                raise RouteSkipped(
+                    SkipReason.LEDGER_UNREACHABLE, LEDGER_UNREACHABLE.message, failure=LEDGER_UNREACHABLE
+                ) from None
+
+    async def close(self) -> None:
+        """Book the outcome, whoever stops waiting for it. Only the first time counts."""
+        if not self._is_closed:
+            self._is_closed = True
+            await asyncio.shield(_owe(self._context.services, self._outcome()))
+
+    def _give_back(self, crossing: "asyncio.Future[None]") -> None:
+        """Nothing is sent: whatever has become of the reservation, give it back once that is known."""
+        self._is_closed = True
+        services, attempt = self._context.services, self._attempt
+
+        async def release() -> None:
+            await asyncio.wait([crossing])
+            if crossing.cancelled() or isinstance(crossing.exception(), OverBudget):
+                return
+            await _book(services, partial(ledger.release, attempt=attempt))
+
+        _owe(services, release())
+
+    async def _outcome(self) -> None:
+        await _book(self._context.services, self._word())
+
+    def _word(self) -> Callable[..., bool]:
+        """What is to be said to the ledger."""
+        attempts = self._context.notes.attempts
+        sent = attempts[-1] if len(attempts) > self._already_sent else None
+        if sent is None or self._is_free(sent):
+            return partial(ledger.release, attempt=self._attempt)
+        return partial(ledger.settle, attempt=self._attempt, cost=self._cost(sent))
+
+    def _is_free(self, sent: Attempt) -> bool:
+        """Whether it is certain that nothing is charged: never sent, or answered with an error before any token."""
+        return sent.failure is not None and sent.failure.is_free and self._context.notes.first_token is None
+
+    def _cost(self, sent: Attempt) -> Money | None:
+        """What it cost; ``None`` if nobody knows. A usage that came before the end is not yet what is charged."""
+        is_whole = sent.failure is None or sent.failure.kind is FailureKind.REFUSED
+        return sent.cost if is_whole else None
+
+
+def _owe(services: Services, errand: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Do something to its end, whatever becomes of the call."""
+    task = asyncio.create_task(errand)
+    services.owed.add(task)
+    task.add_done_callback(services.owed.discard)
+    return task
+
+
+async def _book(services: Services, word: Callable[..., bool]) -> None:
+    """Tell the ledger. Where it is away for long the attempt becomes an orphan, and its bound uncertain."""
+    for seconds in (*_AGAIN, None):
+        try:
+            await services.bridge.begin(partial(word, now=datetime.now(UTC)))
+            return
+        except DatabaseFault as error:
+            logger.warning("an outcome waits to be booked: the ledger cannot be reached (%s)", type(error).__name__)
+        except Exception:
+            logger.exception("an outcome cannot be booked; what was reserved for it becomes uncertain")
+            return
+        if seconds is not None:
+            await asyncio.sleep(seconds)
+
+
+class _Booked:
+    """A stream whose outcome is booked once, at its end: finished, broken off, or closed by the caller."""
+
+    __slots__ = ("_booking", "_stream")
+
+    def __init__(self, stream: FrameStream, booking: _Booking) -> None:
+        self._stream = stream
+        self._booking = booking
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        return self
+
+    async def __anext__(self) -> Frame:
+        try:
+            return await self._stream.__anext__()
+        except BaseException:
+            await self._booking.close()
+            raise
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            await self._booking.close()
+
+
+def _subject(context: CallContext, step: Step) -> Subject:
+    return Subject(
+        application=context.caller.application,
+        key=context.caller.key,
+        user=context.user,
+        configuration=step.configuration,
+        provider=step.model.provider.identifier,
+    )
+
+
+def _longest(context: CallContext) -> timedelta:
+    """How long the provider is waited for at most."""
+    step = context.step
+    provider = None if step is None else context.standing.snapshot.providers.get(step.model.provider.identifier)
+    return timedelta(hours=1) if provider is None else timedelta(seconds=float(provider.total_timeout))
+
+
+def _claims(context: CallContext, model: ModelSpec, budgets: Sequence[BudgetSpec], subject: Subject) -> list[Claim]:
+    """What the attempt needs of each budget.
+
+    Raises:
+        RouteSkipped: a hard budget cannot be compared with what the route costs.
+    """
+    bounds = _bounds(context, model)
+    claims = []
+    for budget in budgets:
+        incomparable = _incomparable(budget, model, bounds)
+        if incomparable and budget.is_hard:
+            failure = Failure(FailureKind.OVER_BUDGET, incomparable, code=BUDGET_EXCEEDED)
+            raise RouteSkipped(SkipReason.NOT_AFFORDABLE, incomparable, failure=failure)
+        is_counted = bounds and all(bound.currency == budget.currency for bound in bounds)
+        claims.append(
+            Claim(
+                budget=budget.identifier,
+                account=budget.account_of(subject, moment=context.started_at),
+                amount=max(bound.nanos for bound in bounds) if is_counted else None,
+                limit=budget.limit_at(context.started_at) if budget.is_hard else None,
+            )
+        )
+    return claims
+
+
+def _bounds(context: CallContext, model: ModelSpec) -> Sequence[Money]:
+    """The most that the attempt can cost, by each price that it may be charged at; nothing of a model without one."""
+    price = price_at(model.prices, context.started_at)
+    policy = context.standing.settings.routing
+    if price is None:
+        return ()
+    return model.upper_bounds(price, context.requirements, assumed_max_output=policy.assumed_max_output)
+
+
+def _incomparable(budget: BudgetSpec, model: ModelSpec, bounds: Sequence[Money]) -> str:
+    """Why a hard budget cannot tell whether it can afford the route; empty if it can, or does not ask."""
+    if not bounds:
+        refuses = budget.unpriced is Unpriced.REFUSE
+        words = f"{model.route} has no price, and the budget {budget.identifier} refuses what has none"
+        return words if refuses else ""
+    other = next((bound.currency for bound in bounds if bound.currency != budget.currency), "")
+    counts = f"the budget {budget.identifier} counts {budget.currency}"
+    return f"{model.route} is priced in {other}, and {counts}" if other else ""
+
+
+def _over_budget(context: CallContext, refused: OverBudget, *, now: datetime) -> Failure:
+    """The refusal with everything that its reader needs: whose budget, how it stands, what was asked, until when."""
+    claim, balance = refused.claim, refused.balance
+    window, currency = claim.account.window, claim.account.currency
+    spent, reserved, uncertain = map(format_nanos, (balance.spent, balance.reserved, balance.uncertain))
+    prompt = context.requirements.prompt_tokens or 0
+    message = (
+        f"the budget {claim.budget} ({claim.account.scope}; {window.identity}) has {_left(refused)} left of "
+        f"{format_nanos(claim.limit or 0)}: spent {spent}, reserved {reserved}, uncertain {uncertain}. The request can "
+        f"cost up to {_needed(refused)}, with about {prompt} tokens of prompt and all the output that it allows"
+    )
+    told = {
+        "budget": claim.budget,
+        "scope": str(claim.account.scope),
+        "window": window.identity,
+        "currency": currency,
+        "limit": format_nanos(claim.limit or 0),
+        "spent": spent,
+        "reserved": reserved,
+        "uncertain": uncertain,
+        "needed": None if claim.amount is None else format_nanos(claim.amount),
+        "resets_at": None if window.ends is None else window.ends.isoformat(),
+    }
+    return Failure(
+        FailureKind.OVER_BUDGET,
+        message,
+        code=BUDGET_EXCEEDED,
+        retry_after=None if window.ends is None else max(0.0, (window.ends - now).total_seconds()),
+        details=told,
+    )
+
+
+def _left(refused: OverBudget) -> str:
+    claim = refused.claim
+    left = max(0, (claim.limit or 0) - refused.balance.committed)
+    return f"{format_nanos(left)} {claim.account.currency}"
+
+
+def _needed(refused: OverBudget) -> str:
+    claim = refused.claim
+    return "nobody knows how much" if claim.amount is None else f"{format_nanos(claim.amount)} {claim.account.currency}"

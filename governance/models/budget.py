@@ -1,0 +1,78 @@
+"""Budgets: who may spend how much of what, and until when. What has been spent is in the ledger (``budgets``)."""
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+
+from budgets.scopes import Unpriced
+from budgets.windows import WindowKind
+from governance.models.application import AccessVersion
+from routing.models import NamedRecord, VersionCounter
+
+_EACH = "“*” counts each on its own, in an account for each. Empty for all together."
+
+
+class Budget(NamedRecord):
+    """A limit on what one scope may spend of one currency in one window. A scope names none, some or all of its five
+    columns; amounts are whole nano-units."""
+
+    counter: ClassVar[type[VersionCounter]] = AccessVersion
+
+    application = models.CharField(max_length=100, blank=True, help_text=f"Identifier of the application. {_EACH}")
+    key = models.CharField("virtual key", max_length=64, blank=True, help_text=f"Id of the virtual key. {_EACH}")
+    user = models.CharField(max_length=128, blank=True, help_text=f"The end user as calls name it. {_EACH}")
+    configuration = models.CharField(
+        max_length=100, blank=True, help_text=f"Identifier of the configuration that serves. {_EACH}"
+    )
+    provider = models.CharField(max_length=100, blank=True, help_text=f"Identifier of the provider asked. {_EACH}")
+
+    currency = models.CharField(
+        max_length=3,
+        default="USD",
+        validators=[RegexValidator(r"\A[A-Z]{3}\Z", "Three capital letters, such as USD.")],
+        help_text="The only currency it counts. A route priced in another one is not affordable under a hard budget.",
+    )
+    limit = models.PositiveBigIntegerField(help_text="The most that may be spent in a window. 0 allows nothing.")
+    is_hard = models.BooleanField(
+        "hard",
+        default=True,
+        help_text="Hard: a request that does not fit is not sent. Soft: spending is counted, and nothing is refused.",
+    )
+    window = models.CharField(
+        max_length=10,
+        choices=[
+            (WindowKind.DAY.value, "Calendar day"),
+            (WindowKind.WEEK.value, "Calendar week, from Monday"),
+            (WindowKind.MONTH.value, "Calendar month"),
+            (WindowKind.TOTAL.value, "All time"),
+        ],
+        default=WindowKind.MONTH.value,
+        help_text="Spending counts in the window in which the call began.",
+    )
+    zone = models.CharField(
+        "time zone", max_length=50, default="UTC", help_text="Where days begin, such as Europe/Berlin."
+    )
+    unpriced = models.CharField(
+        max_length=10,
+        choices=[
+            (Unpriced.REFUSE.value, "Refuse: nobody knows what they cost"),
+            (Unpriced.ALLOW.value, "Allow: what was spent is then at least the figure shown"),
+        ],
+        default=Unpriced.REFUSE.value,
+        help_text="What a hard budget does about models without a price. One that is free has a price of 0.",
+    )
+    increase = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="Added to the limit for a while. Empty for nothing."
+    )
+    increase_until = models.DateTimeField(null=True, blank=True, help_text="When the increase ends by itself (UTC).")
+
+    class Meta:
+        ordering: ClassVar = ["identifier"]
+
+    def clean(self) -> None:
+        super().clean()
+        if (self.increase is None) != (self.increase_until is None):
+            missing = "increase" if self.increase is None else "increase_until"
+            raise ValidationError({missing: "An increase needs its amount and the moment it ends."})
