@@ -193,7 +193,7 @@ def _refuse_what_does_not_fit(claim: Claim, balance: Balance) -> None:
 
 def _close(attempt: UUID, *, cost: Money | None, was_sent: bool, now: datetime) -> bool:
     connection = _connection()
-    with transaction.atomic(using=connection.alias, durable=True):
+    with transaction.atomic(using=connection.alias):  # whoever resolves an attempt says so in the same transaction
         holds = _lock_holds(connection, attempt)
         moves: list[_Move] = []
         closed: list[int] = []

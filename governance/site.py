@@ -28,6 +28,7 @@ ORDER = (
     "telemetry.UsageDay",
     "budgets.Account",
     "budgets.Entry",
+    "budgets.Hold",
     "governance.AuditEvent",
     "governance.SettingValue",
 )

@@ -3,16 +3,18 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from budgets.models import Account, Entry
+from budgets.models import Account, Entry, Hold
 from budgets.readouts import Standing, standings
 from budgets.scopes import scope_of
+from governance.access.authors import author_of
 from governance.access.budgets import spec_of
 from governance.admin.cells import figure, two_lines
 from governance.admin.fields import AmountField
@@ -20,6 +22,7 @@ from governance.admin.finding import BoundedPaginator
 from governance.admin.generic import Column
 from governance.admin.records import NamedRecordAdmin, ReadOnlyAdmin
 from governance.audit.actions import RecordKind
+from governance.changes.ledger import resolve
 from governance.models import Budget
 from governance.spelling import ABSENT, spell_cost
 from routing.core.money import format_nanos
@@ -198,3 +201,63 @@ class EntryAdmin(ReadOnlyAdmin):
     def call_page(self, entry: Entry) -> str:
         address = reverse("admin:telemetry_call_change", args=[entry.call])
         return format_html('<a href="{}">{}</a>', address, str(entry.call)[:8])
+
+
+@admin.register(Hold)
+class HoldAdmin(ReadOnlyAdmin):
+    """What attempts hold: of those under way, and of those whose outcome nobody knows until somebody says it."""
+
+    actions = ("book", "give_back")
+    paginator = BoundedPaginator
+    ordering = ("-pk",)
+    list_display = ("when", "counted", "bound", "state", "call_page")
+    list_filter = ("is_uncertain",)
+    list_select_related = ("account",)
+    search_fields = ("call__exact",)
+    search_help_text = "A call's id."
+    fieldsets = (
+        (None, {"fields": ("counted", ("bound", "state"), ("held_at", "expires_at"), "call_page", "attempt")}),
+    )
+
+    def has_resolve_permission(self, request: HttpRequest) -> bool:
+        """Who may say what became of an attempt. Nothing else of these rows can be changed, by anybody."""
+        return request.user.has_perm("budgets.change_hold")
+
+    @admin.action(description="Book as spent: it was charged", permissions=["resolve"])
+    def book(self, request: HttpRequest, queryset: QuerySet[Hold]) -> None:
+        self._resolve(request, queryset, was_charged=True)
+
+    @admin.action(description="Give back: it was not charged", permissions=["resolve"])
+    def give_back(self, request: HttpRequest, queryset: QuerySet[Hold]) -> None:
+        self._resolve(request, queryset, was_charged=False)
+
+    def _resolve(self, request: HttpRequest, queryset: QuerySet[Hold], *, was_charged: bool) -> None:
+        """In every account that the attempts hold something of, not only in those of the rows chosen."""
+        attempts = dict.fromkeys(queryset.filter(is_uncertain=True).values_list("attempt", flat=True))
+        author = author_of(request)
+        done = sum(resolve(attempt, was_charged=was_charged, author=author) for attempt in attempts)
+        words = f"{done} attempts {'booked as spent' if was_charged else 'given back'}."
+        self.message_user(
+            request, words if done else "None of them is uncertain.", messages.SUCCESS if done else messages.INFO
+        )
+
+    @admin.display(description="held since (UTC)")
+    def when(self, hold: Hold) -> str:
+        return figure(f"{hold.held_at:%Y-%m-%d %H:%M:%S}")
+
+    @admin.display(description="account")
+    def counted(self, hold: Hold) -> str:
+        return two_lines(str(scope_of(hold.account.scope)), hold.account.window)
+
+    @admin.display(description="bound")
+    def bound(self, hold: Hold) -> str:
+        return figure(spell_cost(hold.amount, hold.account.currency))
+
+    @admin.display(description="state")
+    def state(self, hold: Hold) -> str:
+        return "uncertain" if hold.is_uncertain else "under way"
+
+    @admin.display(description="call")
+    def call_page(self, hold: Hold) -> str:
+        address = reverse("admin:telemetry_call_change", args=[hold.call])
+        return format_html('<a href="{}">{}</a>', address, str(hold.call)[:8])

@@ -19,6 +19,7 @@ class RecordKind(StrEnum):
     SETTING = "setting"
     SUBMISSION = "submission"
     BATCH = "batch"
+    ATTEMPT = "attempt"
     ROUTE = "route"
 
 
@@ -37,6 +38,8 @@ class AuditAction(StrEnum):
     RESET = "reset"
     REMOVED = "removed"
     CANCELLED = "cancelled"
+    BOOKED = "booked"
+    GIVEN_BACK = "givenBack"
     PAUSED = "paused"
     CLEARED = "cleared"
 
@@ -64,6 +67,8 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.RESET: "Set back to the default",
         AuditAction.REMOVED: "Removed",
         AuditAction.CANCELLED: "Cancelled",
+        AuditAction.BOOKED: "Booked as spent",
+        AuditAction.GIVEN_BACK: "Given back",
         AuditAction.PAUSED: "Paused",
         AuditAction.CLEARED: "Cleared",
     }
@@ -81,6 +86,7 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
         RecordKind.SETTING: "Setting",
         RecordKind.SUBMISSION: "Submitted call",
         RecordKind.BATCH: "Batch",
+        RecordKind.ATTEMPT: "Attempt",
         RecordKind.ROUTE: "Route",
     }
 )

@@ -106,6 +106,7 @@ UNFOLD: dict[str, Any] = {
                     },
                     _page("Accounts", "account_balance", "budgets.account"),
                     _page("Ledger", "menu_book", "budgets.entry"),
+                    _page("Held", "hourglass_top", "budgets.hold"),
                     _page("Audit", "history_edu", "governance.auditevent"),
                 ],
             },

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from budgets.models import Entry
+from budgets.models import Entry, Hold
 from governance.changes.records import switch
 from governance.models import AccessKey, AuditEvent, Batch, SettingValue
 from governance.site import ORDER, SignalboxAdminSite
@@ -73,6 +73,7 @@ ROWS: dict[str, Callable[[], Any]] = {
     "governance.Budget": factories.BudgetFactory.create,
     "budgets.Account": lambda: _entry().account,
     "budgets.Entry": lambda: _entry(),
+    "budgets.Hold": lambda: Hold.objects.get(attempt=_entry().attempt),
     "governance.SettingValue": lambda: SettingValue.objects.get_or_create(key="routing.callHistory", value=True)[0],
     "telemetry.Call": _call,
     "telemetry.Attempt": factories.AttemptFactory.create,
@@ -87,6 +88,7 @@ ROWS: dict[str, Callable[[], Any]] = {
 NOT_ADDED = {
     "budgets.Account",
     "budgets.Entry",
+    "budgets.Hold",
     "governance.Submission",
     "governance.Batch",
     "governance.SettingValue",
@@ -104,8 +106,9 @@ ELSEWHERE = {
     "governance.Revision": "inside its entry of the audit trail, and in the history of its record",
     "telemetry.Outcome": "inside its call",
     "telemetry.UsageHour": "summed, in the usage report",
-    "budgets.Hold": "as what is reserved or uncertain in its account",
     "governance.StoredContent": "nowhere: it is sealed, and opened for its owner alone",
+    "governance.SharedState": "nowhere: what processes tell one another",
+    "governance.NamedCall": "nowhere: a caller's name for a call, which has its own page",
     "governance.ChainHead": "what the page that verifies the trail compares with",
 }
 

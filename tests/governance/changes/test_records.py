@@ -54,7 +54,7 @@ def new_model() -> LanguageModel:
     return LanguageModel(identifier="wise", model_id="gpt-x-pro", provider=ProviderFactory.create(identifier="lab"))
 
 
-UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH, RecordKind.ROUTE}
+UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH, RecordKind.ROUTE, RecordKind.ATTEMPT}
 """Of these the trail tells what was done, and no revision is kept: they are calls, and no records that people set."""
 
 NEW: dict[RecordKind, Callable[[], NamedRecord]] = {
