@@ -356,7 +356,7 @@ class NamedRecordAdmin(RecordAdmin):
 class ReadOnlyAdmin(ModelAdmin):
     """Rows that are written once: nothing here adds, changes or removes one."""
 
-    actions = None
+    actions: Sequence[str] | None = None
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
     list_per_page = 50
