@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance import replays
@@ -95,7 +96,8 @@ def _asked(context: CallContext) -> str:
     if original is None:
         raise RuntimeError("a call that was not written in a protocol has no name")
     says = (original.protocol.value, original.betas, str(limits.on_device), str(limits.cost_ceiling))
-    return mark(original.body, *(each.encode() for each in says))
+    body = orjson.dumps(original.document) if original.body is None else original.body
+    return mark(body, *(each.encode() for each in says))
 
 
 async def _behind(noting: Coroutine[Any, Any, object]) -> None:
