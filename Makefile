@@ -62,6 +62,7 @@ format: $(VENV)/.development
 	$(PY) -m ruff format .
 	$(PY) -m governance.settings_store.page > docs/settings.md
 	$(PY) -m governance.gateway.protocols.page > docs/protocols.md
+	$(PY) -m governance.gateway.failures > docs/failures.md
 
 # The development lock comes first and constrains the other one, so the two never disagree.
 LOCK := compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet

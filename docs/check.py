@@ -20,6 +20,7 @@ CONFIGURATION = Path("docs/configuration.md")
 PRINTED = {
     Path("docs/settings.md"): Path("governance/settings_store/page.py"),
     Path("docs/protocols.md"): Path("governance/gateway/protocols/page.py"),
+    Path("docs/failures.md"): Path("governance/gateway/failures.py"),
 }
 # The functions of `environment`; a variable that may also be given as a file is documented by its bare name.
 READERS = re.compile(r"env[a-z]+")

@@ -169,6 +169,7 @@ def _configuration(row: Configuration, listed: list[str], fallbacks: list[str]) 
         fallbacks=tuple(fallbacks),
         plan_limit=row.plan_limit,
         repairs_output=row.repairs_output,
+        repeats_timeouts=row.repeats_timeouts,
         is_active=row.is_active,
     )
 

@@ -51,7 +51,10 @@ class ProviderForm(RecordForm):
         model = Provider
         fields = "__all__"
         labels: ClassVar = {"max_concurrent": "Calls at a time"}
-        help_texts: ClassVar = {"max_concurrent": "The most that are sent to it at once. Empty for no limit."}
+        help_texts: ClassVar = {
+            "max_concurrent": "The most that each process sends to it at once; beyond that its routes are passed over. "
+            "Empty for no limit."
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -225,6 +225,7 @@ def _make_configurations() -> None:
             prefer_lowest_cost=criteria.prefer_lowest_cost,
             plan_limit=spec.plan_limit,
             repairs_output=spec.repairs_output,
+            repeats_timeouts=spec.repeats_timeouts,
             source=cast.SOURCE,
         )
         listed = models if spec.selection.value == "listed" else []

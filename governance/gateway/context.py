@@ -20,6 +20,7 @@ from routing.core.plan import Plan, Skip, Step
 from routing.core.requirements import Limits, RequestFacts, Requirements, measure, requirements_of
 from routing.core.sharing import SharedStore
 from routing.providers.base import Endpoint, Transport
+from routing.slots import Slots
 from telemetry.recorder import Recorder
 from telemetry.records import new_call_id
 
@@ -48,14 +49,16 @@ class Withdrawn(Exception):
 class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
 
-    ``stopped`` holds the choices that the model has finished: once it has finished all that were asked for, a caller
-    that hangs up has had its answer. ``protocol`` is that of the answer's bytes, ``service_tier`` the
-    provider's word for the class of service in which it served.
+    ``waited`` are the seconds that were waited before it, if it is a repetition. ``stopped`` holds the choices that the
+    model has finished: once it has finished all that were asked for, a caller that hangs up has had its answer.
+    ``protocol`` is that of the answer's bytes, ``service_tier`` the provider's word for the class of service in which
+    it served.
     """
 
     step: Step
     started_at: datetime
     started: float
+    waited: float | None = None
     ended: float | None = None
     failure: Failure | None = None
     usage: Usage | None = None
@@ -117,6 +120,7 @@ class Services:
     """The ways out of the gateway that layers need. ``owed`` is what has to be done, whatever becomes of its call."""
 
     transport: Transport
+    slots: Slots
     recorder: Recorder
     endpoint_of: Callable[[Standing, str], Endpoint]
     bridge: Bridge
@@ -130,7 +134,8 @@ def _not_written(_: "CallContext", reply: CallReply) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``.
+    """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``; ``waited`` are the
+    seconds that were waited before it is asked once more, set by ``retry``.
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
     ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`. ``name`` is what
@@ -151,6 +156,7 @@ class CallContext:
     user: str = ""
     source: str = ""
     step: Step | None = None
+    waited: float | None = None
     before_sending: Callable[[], Awaitable[None]] | None = None
     name: str = ""
     written: "Callable[[CallContext, CallReply], bytes]" = _not_written

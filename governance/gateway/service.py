@@ -27,6 +27,7 @@ from routing.circuits import Circuits
 from routing.endpoints import Endpoints
 from routing.providers.outbound import OutboundPolicy
 from routing.providers.transport import HttpTransport
+from routing.slots import Slots
 from routing.snapshots import Polled
 from routing.vault import Vault
 from telemetry.recorder import Recorder
@@ -82,6 +83,7 @@ class Service:
         self._recorder = Recorder(on_append=self._wake.set)
         self.services = Services(
             transport=self._transport,
+            slots=Slots(),
             recorder=self._recorder,
             endpoint_of=self._endpoints.of,
             bridge=self._bridge,

@@ -11,6 +11,7 @@ from governance.gateway.middleware import (
     fall_through,
     provider_call,
     replay,
+    retry,
     schema,
     telemetry,
 )
@@ -23,6 +24,7 @@ STACK: tuple[Layer, ...] = (
     fall_through.handle,
     circuit.handle,
     schema.handle,
+    retry.handle,
     budget.handle,
     provider_call.handle,
 )

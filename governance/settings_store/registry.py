@@ -199,6 +199,46 @@ ASSUMED_MAX_OUTPUT = _whole_number(
     "limit.",
     readers=("routing.core.eligibility",),
 )
+DEADLINE_SECONDS = _whole_number(
+    key="gateway.deadlineSeconds",
+    default=900,
+    minimum=1,
+    maximum=24 * 3600,
+    unit="seconds",
+    help="How long a whole call may take, its waits, repetitions and other routes included. A call whose time is up, "
+    "or would be before the next attempt, ends as a time-out whatever routes are left. What one attempt may take is "
+    "the smaller of its provider's time-out and what is left.",
+    readers=("governance.gateway.deadline",),
+)
+RETRY_ATTEMPTS = _whole_number(
+    key="retry.attempts",
+    default=2,
+    minimum=1,
+    maximum=10,
+    unit="attempts",
+    help="How often a call asks one route, the first time included, before it goes on to the next. Only failures that "
+    "may pass are repeated: rate limits and passing faults; time-outs where the configuration says so.",
+    readers=("routing.core.retry",),
+)
+RETRY_FIRST_WAIT = _whole_number(
+    key="retry.firstWaitMilliseconds",
+    default=250,
+    minimum=1,
+    maximum=60_000,
+    unit="milliseconds",
+    help="The wait before the second attempt where the provider gives no advice. It doubles with each attempt, and up "
+    "to half of it is left out by chance. What a provider advises is waited exactly.",
+    readers=("routing.core.retry",),
+)
+RETRY_LONGEST_WAIT = _whole_number(
+    key="retry.longestWaitMilliseconds",
+    default=30_000,
+    minimum=1,
+    maximum=600_000,
+    unit="milliseconds",
+    help="The most that the doubling waits between attempts come to. What a provider advises is not bounded by it.",
+    readers=("routing.core.retry",),
+)
 MAX_DELIVERIES = _whole_number(
     key="calls.maxDeliveries",
     default=2,
@@ -249,6 +289,10 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             CURRENCY,
             TELEMETRY,
             MAX_BODY_BYTES,
+            DEADLINE_SECONDS,
+            RETRY_ATTEMPTS,
+            RETRY_FIRST_WAIT,
+            RETRY_LONGEST_WAIT,
             ASSUMED_MAX_OUTPUT,
             MAX_DELIVERIES,
             CONTENT_HOURS,

@@ -12,12 +12,16 @@ from governance.settings_store.registry import (
     CALL_HISTORY,
     CONTENT_HOURS,
     CURRENCY,
+    DEADLINE_SECONDS,
     MAX_BATCH_CALLS,
     MAX_BODY_BYTES,
     MAX_DELIVERIES,
     OPERATION_CAPABILITY_ENFORCEMENT,
     POLICY_MODE,
     REGISTRY,
+    RETRY_ATTEMPTS,
+    RETRY_FIRST_WAIT,
+    RETRY_LONGEST_WAIT,
     SUBMISSION_DAYS,
     TELEMETRY,
     Setting,
@@ -25,6 +29,7 @@ from governance.settings_store.registry import (
 )
 from governance.settings_store.sources import pinned_settings, resolve
 from routing.core.policy import RoutingPolicy
+from routing.core.retry import RetryPolicy
 from routing.snapshots import Polled
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -56,6 +61,15 @@ class SettingsSnapshot:
         )
 
     @property
+    def retry_policy(self) -> RetryPolicy:
+        """The settings of repetitions at one route."""
+        return RetryPolicy(
+            attempts=self[RETRY_ATTEMPTS],
+            first_wait=self[RETRY_FIRST_WAIT] / 1000,
+            longest_wait=self[RETRY_LONGEST_WAIT] / 1000,
+        )
+
+    @property
     def submission_policy(self) -> "SubmissionPolicy":
         """The settings of calls that are handed in."""
         return SubmissionPolicy(
@@ -79,9 +93,14 @@ class SubmissionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveSettings:
-    """What a call is handed: built once per version, so that a call only reads attributes."""
+    """What a call is handed: built once per version, so that a call only reads attributes.
+
+    ``deadline`` are the seconds that a whole call may take.
+    """
 
     routing: RoutingPolicy
+    retry: RetryPolicy
+    deadline: float
     max_body_bytes: int
     submissions: SubmissionPolicy
     version: int
@@ -91,6 +110,8 @@ class EffectiveSettings:
         """What a call is handed of a snapshot."""
         return cls(
             routing=snapshot.routing_policy,
+            retry=snapshot.retry_policy,
+            deadline=float(snapshot[DEADLINE_SECONDS]),
             max_body_bytes=snapshot[MAX_BODY_BYTES],
             submissions=snapshot.submission_policy,
             version=snapshot.version,

@@ -35,6 +35,7 @@ class ConfigurationSpec:
         fallbacks: identifiers of the configurations to turn to, in order, one hop deep.
         plan_limit: how many of its own candidates a call may walk through.
         repairs_output: whether a model may answer once more if its answer does not fit the schema asked for.
+        repeats_timeouts: whether a route that did not answer in time is asked again.
     """
 
     identifier: str
@@ -46,6 +47,7 @@ class ConfigurationSpec:
     fallbacks: tuple[str, ...] = ()
     plan_limit: int = 3
     repairs_output: bool = False
+    repeats_timeouts: bool = False
     is_active: bool = True
 
 

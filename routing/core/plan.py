@@ -172,14 +172,14 @@ def final_failure(
         decision: of the configuration asked for.
         last: the last failure of a route that was asked, if any was.
         skips: what was passed over, planned or at the last moment.
-        tried: one line for each route that was asked and failed, in order.
+        tried: one line for each request before the last one, in order; each of them failed.
         allowed_models: what the caller's key may use. What it may not is counted, and not named.
         not_carried: of the routes whose protocol has no place for a field, the first one's words; it names the field.
     """
     skipped = _told(skips)
     refusals = decision.refusals(allowed_models=allowed_models)
     if last is not None:
-        before = "; ".join([*tried[:-1], *skipped, *refusals])
+        before = "; ".join([*tried, *skipped, *refusals])
         message = f"{last.message} (not answered either: {before})" if before else last.message
         return replace(last, message=message)
     reasons = {skip.reason for skip in skips}

@@ -72,6 +72,13 @@ class Configuration(NamedRecord):
         help_text="Where a whole answer does not fit the JSON schema that was asked for: tell the model what is wrong "
         "and let it answer once more, at the cost of another request, before the next route is asked.",
     )
+    repeats_timeouts = models.BooleanField(
+        "repeat time-outs",
+        default=False,
+        db_default=False,
+        help_text="Ask a provider again that did not answer in time. It may be at work on the prompt still, which is "
+        "then paid for twice.",
+    )
 
     class Meta:
         ordering: ClassVar = ["identifier"]

@@ -74,7 +74,8 @@ class Provider(NamedRecord):
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Calls at a time. Empty for no limit.",
+        help_text="Requests at a time that each process may send to it; beyond that its routes are passed over. "
+        "Empty for no limit.",
     )
     connect_timeout = models.DecimalField(
         max_digits=6, decimal_places=2, default=Decimal(5), validators=[MinValueValidator(Decimal("0.05"))],

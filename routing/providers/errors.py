@@ -220,7 +220,8 @@ def classify_answer(
     described = f"{endpoint.provider} answered HTTP {status}"
     if 300 <= status < 400:
         described += ", a redirect, which is not followed: the provider's base URL has to be corrected"
-    advice = (retry_after(headers, now=now) or vendor.retry_after) if kind in _WITH_ADVICE else None
+    advice = retry_after(headers, now=now)  # 0 is advice: at once
+    advice = vendor.retry_after if advice is None else advice
     return _failure(kind, described, vendor, endpoint, retry_after=advice, is_free=status >= 300)
 
 
@@ -233,7 +234,8 @@ def classify_error_object(error: object, *, endpoint: Endpoint) -> Failure:
         kind = next(_kinds(vendor.codes), FailureKind.TRANSIENT)
         if kind is FailureKind.INVALID_REQUEST and _TOO_LONG.search(vendor.message):
             kind = FailureKind.CONTEXT_EXCEEDED
-    return _failure(kind, f"{endpoint.provider} reported an error inside its answer", vendor, endpoint)
+    described = f"{endpoint.provider} reported an error inside its answer"
+    return _failure(kind, described, vendor, endpoint, retry_after=vendor.retry_after, is_free=True)
 
 
 def connection_failure(error: BaseException, *, endpoint: Endpoint, phase: Phase) -> Failure:
@@ -464,9 +466,10 @@ def _failure(
     vendor: VendorError,
     endpoint: Endpoint,
     *,
-    retry_after: float | None = None,
-    is_free: bool = True,
+    retry_after: float | None,
+    is_free: bool,
 ) -> Failure:
+    """The failure, with the advice to wait where its kind heeds any."""
     secrets = (endpoint.api_key, *(value for _, value in endpoint.headers))
     code = next((each for each in vendor.codes if redact(each, secrets=secrets) == each), "")
     parameter = vendor.parameter
@@ -477,7 +480,8 @@ def _failure(
         message += f" ({code})"
     if kind in _CALLERS_FAULT and vendor.message:
         message += f": {redact(vendor.message, secrets=secrets)}"
-    return Failure(kind, message, retry_after=retry_after, code=code, parameter=parameter, is_free=is_free)
+    advice = retry_after if kind in _WITH_ADVICE else None
+    return Failure(kind, message, retry_after=advice, code=code, parameter=parameter, is_free=is_free)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

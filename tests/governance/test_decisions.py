@@ -27,6 +27,7 @@ from routing.core.plan import Preference, Skip, Step
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.pricing import Price, Rates
 from routing.core.requirements import Limits, Requirements
+from routing.core.retry import RetryPolicy
 from routing.core.signals import Figures, HealthFigure, HistoryFigure, HistoryKey, figures_of
 from routing.core.transcript import canonical, digest, document
 from routing.core.vocabulary import Capability, ListedOrder, Operation, Reach, Selection, SkipReason
@@ -124,6 +125,8 @@ def standing_of(
     return Standing.of(
         settings=EffectiveSettings(
             routing=policy or RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True),
+            retry=RetryPolicy(),
+            deadline=60.0,
             max_body_bytes=1,
             submissions=SubmissionPolicy(
                 max_deliveries=2, content_kept=timedelta(hours=1), rows_kept=timedelta(days=1), max_batch_calls=3

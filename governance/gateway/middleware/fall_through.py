@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from governance.gateway.context import Answer, CallContext, PassedOver, Proceed
-from routing.core.failures import CallFailed, Failure, NextRoute, RouteUnusable
+from governance.gateway.context import Answer, Attempt, CallContext, PassedOver, Proceed
+from routing.core.failures import CallFailed, Failure, NextRoute, OutOfTime, RouteUnusable
 from routing.core.plan import RouteSkipped, Skip, Step, final_failure
 from routing.core.vocabulary import SkipReason
 from routing.providers.dialects.carrying import NotCarried
@@ -19,11 +19,10 @@ from routing.providers.dialects.carrying import NotCarried
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Ask the routes of the plan in order; the last failure ends the call if none answers."""
     notes = context.notes
-    if notes.plan is None or notes.ruling is None:
+    if notes.plan is None:
         raise RuntimeError("fall_through runs behind decide")
     last: Failure | None = None
     not_carried: Failure | None = None
-    tried: list[str] = []  # the route that failed last at the end
     exceeded: list[int] = []
     for step in notes.plan.steps:
         if exceeded and not _is_longer(step, exceeded):
@@ -43,9 +42,10 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
                 context, step, skipped.reason, skipped.detail, again_in=skipped.again_in, failure=skipped.failure
             )
             continue
+        except OutOfTime as spent:
+            raise CallFailed(_in_the_end(context, spent.failure, notes.attempts)) from spent
         except CallFailed as failed:
             last = failed.failure
-            tried.append(f"{step.model.route}: {last.kind.value}: {last.message}")
             if last.rule.next_route is NextRoute.NO:
                 break
             if last.rule.next_route is NextRoute.LARGER_CONTEXT:
@@ -53,18 +53,34 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             continue
         notes.served = notes.attempts[-1]
         return answer
-    if last is not None and last.rule.next_route is NextRoute.NO and len(tried) == 1:
+    if last is not None and last.rule.next_route is NextRoute.NO and len(notes.attempts) == 1:
         raise CallFailed(last)  # about this request, and about no route
-    raise CallFailed(
-        final_failure(
-            decision=notes.ruling.decision,
-            last=last,
-            skips=[*notes.plan.skips, *(each.skip for each in notes.passed_over)],
-            tried=tried,
-            allowed_models=context.limits.allowed_models,
-            not_carried=not_carried,
-        )
+    raise CallFailed(_in_the_end(context, last, notes.attempts[:-1], not_carried=not_carried))
+
+
+def _in_the_end(
+    context: CallContext, last: Failure | None, tried: Sequence[Attempt], *, not_carried: Failure | None = None
+) -> Failure:
+    """What the caller is told: the last failure, and what was tried and passed over besides."""
+    notes = context.notes
+    if notes.ruling is None or notes.plan is None:
+        raise RuntimeError("fall_through runs behind decide")
+    return final_failure(
+        decision=notes.ruling.decision,
+        last=last,
+        skips=[*notes.plan.skips, *(each.skip for each in notes.passed_over)],
+        tried=[_told(each) for each in tried],
+        allowed_models=context.limits.allowed_models,
+        not_carried=not_carried,
     )
+
+
+def _told(attempt: Attempt) -> str:
+    """One line about a request that failed."""
+    again = "" if attempt.waited is None else f" (again, after {attempt.waited:.3g} s)"
+    failure = attempt.failure
+    how = "" if failure is None else f": {failure.kind.value}: {failure.message}"
+    return f"{attempt.step.model.route}{again}{how}"
 
 
 def _pass_over(

@@ -18,14 +18,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed
+from governance.gateway.deadline import out_of_time, seconds_left
 from governance.trace import note
-from routing.core.calls import GENERATED, Event, Frame, Started, Stopped, StopReason, UsageReported
+from routing.core.calls import GENERATED, CallReply, Event, Frame, Started, Stopped, StopReason, UsageReported
 from routing.core.catalogue import ModelSpec
 from routing.core.failures import CallFailed, Failure, FailureKind, RouteUnusable, internal_failure
+from routing.core.plan import RouteSkipped, Step
 from routing.core.pricing import cost, price_at
-from routing.core.vocabulary import Enforcement, ServiceTier
+from routing.core.vocabulary import Enforcement, ServiceTier, SkipReason
 from routing.providers.base import Endpoint
 from routing.providers.registry import api_for
+from routing.slots import Slot
 
 logger = logging.getLogger(__name__)
 
@@ -45,54 +48,87 @@ _BY_WAITING = (FailureKind.TIMEOUT, FailureKind.TRANSIENT)  # how a provider fai
 
 
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
-    """Send the request to the route of the context. Nothing lies behind this layer."""
-    step, notes = context.step, context.notes
+    """Send the request to the route of the context. Nothing lies behind this layer.
+
+    Raises:
+        RouteUnusable: the provider cannot be called as it is set up; nothing was sent.
+        RouteSkipped: it carries as many requests as it may; nothing was sent.
+        OutOfTime: the call's time was up before the provider answered.
+        CallFailed: there is no answer.
+    """
+    step = context.step
     if step is None:
         raise RuntimeError("provider_call runs behind fall_through")
+    endpoint = context.services.endpoint_of(context.standing, step.model.provider.identifier)
+    slot = context.services.slots.take(endpoint.provider, limit=endpoint.max_concurrent)
+    if slot is None:
+        detail = f"provider {endpoint.provider} carries {endpoint.max_concurrent} requests, as many as it may at once"
+        raise RouteSkipped(SkipReason.SATURATED, detail)
+    try:
+        answer = await _attempt(context, step, endpoint, slot)
+    except BaseException:
+        slot.give_back()
+        raise
+    if isinstance(answer, CallReply):
+        slot.give_back()
+    return answer
+
+
+async def _attempt(context: CallContext, step: Step, endpoint: Endpoint, slot: Slot) -> Answer:
+    """One request, noted as it goes. A stream gives the slot back when it is over."""
     if context.before_sending is not None:
         await context.before_sending()
-    attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic())
+    endpoint = _within_deadline(context, endpoint)
+    notes = context.notes
+    attempt = Attempt(step=step, started_at=datetime.now(UTC), started=time.monotonic(), waited=context.waited)
     notes.attempts.append(attempt)
     note(provider=step.model.provider.identifier, model=step.model.identifier)
     notes.failure = None  # whatever an attempt before this one left
     try:
-        endpoint = _with_request_id(
-            context.services.endpoint_of(context.standing, step.model.provider.identifier),
-            request_id=f"{context.call_id}-{len(notes.attempts)}",
-        )
-        api = api_for(endpoint.adapter_type, context.request, declared=_declared(context, step.model))
-        attempt.protocol = api.protocol
-        if context.request.stream:
-            stream = await api.open_stream(
-                endpoint=endpoint,
-                model_id=step.model.model_id,
-                request=context.request,
-                transport=context.services.transport,
-                max_output=step.model.max_output,
-            )
-            metered = _Metered(context, attempt, stream, patience=endpoint.timeouts.total / 2)
-            return await _begun(context, attempt, metered)
-        reply = await api.call(
-            endpoint=endpoint,
-            model_id=step.model.model_id,
-            request=context.request,
-            transport=context.services.transport,
-            max_output=step.model.max_output,
-        )
-        _observe(context, attempt, reply.events)
+        endpoint = _with_request_id(endpoint, request_id=f"{context.call_id}-{len(notes.attempts)}")
+        answer = await _send(context, attempt, endpoint, slot)
     except RouteUnusable:
         notes.attempts.pop()  # nothing was sent, so it is none
         raise
     except CallFailed as failed:
-        attempt.end(failed.failure)
-        raise
+        ended = _as_it_ended(context, failed)
+        attempt.end(ended.failure)
+        if ended is failed:
+            raise
+        raise ended from failed
     except asyncio.CancelledError:
         attempt.end(CANCELLED)
         raise
     except Exception as error:
         attempt.end(internal_failure(error))
         raise
-    attempt.end(notes.failure)
+    if isinstance(answer, CallReply):
+        attempt.end(notes.failure)
+    return answer
+
+
+async def _send(context: CallContext, attempt: Attempt, endpoint: Endpoint, slot: Slot) -> Answer:
+    """The provider's answer; a stream once its first generated token is there."""
+    model = attempt.step.model
+    api = api_for(endpoint.adapter_type, context.request, declared=_declared(context, model))
+    attempt.protocol = api.protocol
+    if context.request.stream:
+        stream = await api.open_stream(
+            endpoint=endpoint,
+            model_id=model.model_id,
+            request=context.request,
+            transport=context.services.transport,
+            max_output=model.max_output,
+        )
+        return await _begun(context, attempt, _Metered(context, attempt, stream, slot, endpoint.timeouts.total / 2))
+    reply = await api.call(
+        endpoint=endpoint,
+        model_id=model.model_id,
+        request=context.request,
+        transport=context.services.transport,
+        max_output=model.max_output,
+    )
+    _observe(context, attempt, reply.events)
     return reply
 
 
@@ -100,6 +136,23 @@ def _declared(context: CallContext, model: ModelSpec) -> frozenset[str]:
     """What the model is believed to be able to; where declarations are only observed, nothing is known."""
     is_enforced = context.standing.settings.routing.enforcement is Enforcement.ENFORCE
     return model.capabilities if is_enforced else frozenset()
+
+
+def _within_deadline(context: CallContext, endpoint: Endpoint) -> Endpoint:
+    """The endpoint with no longer a time-out than what the call has left."""
+    left = seconds_left(context)
+    if left <= 0:
+        raise out_of_time(context)
+    if left >= endpoint.timeouts.total:
+        return endpoint
+    return replace(endpoint, timeouts=replace(endpoint.timeouts, total=left))
+
+
+def _as_it_ended(context: CallContext, failed: CallFailed) -> CallFailed:
+    """What ended an attempt: a provider that is waited for until the call's time is up is not what ended it."""
+    if failed.failure.kind is FailureKind.TIMEOUT and seconds_left(context) <= 0:
+        return out_of_time(context)
+    return failed
 
 
 def _with_request_id(endpoint: Endpoint, *, request_id: str) -> Endpoint:
@@ -159,12 +212,15 @@ class _Metered:
     ``patience`` seconds in all, a stream that then takes too long, or breaks, is the caller's doing.
     """
 
-    __slots__ = ("_attempt", "_context", "_handed_over", "_idle", "_patience", "_stream")
+    __slots__ = ("_attempt", "_context", "_handed_over", "_idle", "_patience", "_slot", "_stream")
 
-    def __init__(self, context: CallContext, attempt: Attempt, stream: FrameStream, *, patience: float) -> None:
+    def __init__(
+        self, context: CallContext, attempt: Attempt, stream: FrameStream, slot: Slot, patience: float
+    ) -> None:
         self._context = context
         self._attempt = attempt
         self._stream = stream
+        self._slot = slot
         self._patience = patience
         self._idle = 0.0
         self._handed_over: float | None = None
@@ -180,19 +236,19 @@ class _Metered:
             if frame.events:
                 _observe(self._context, self._attempt, frame.events)
         except StopAsyncIteration:
-            self._attempt.end(self._context.notes.failure)
+            self._end(self._context.notes.failure)
             raise
         except CallFailed as failed:
-            if self._idle > self._patience and failed.failure.kind in _BY_WAITING:
-                self._attempt.end(SLOW_READER)
-                raise CallFailed(SLOW_READER) from failed
-            self._attempt.end(failed.failure)
-            raise
+            ended = self._as_it_ended(failed)
+            self._end(ended.failure)
+            if ended is failed:
+                raise
+            raise ended from failed
         except asyncio.CancelledError:
             self._leave()
             raise
         except Exception as error:
-            self._attempt.end(internal_failure(error))
+            self._end(internal_failure(error))
             raise
         self._handed_over = time.monotonic()
         return frame
@@ -203,7 +259,16 @@ class _Metered:
 
     def _leave(self) -> None:
         has_answer = len(self._attempt.stopped) >= self._context.request.choices
-        self._attempt.end(self._context.notes.failure if has_answer else CANCELLED)
+        self._end(self._context.notes.failure if has_answer else CANCELLED)
+
+    def _as_it_ended(self, failed: CallFailed) -> CallFailed:
+        if self._idle > self._patience and failed.failure.kind in _BY_WAITING:
+            return CallFailed(SLOW_READER)
+        return _as_it_ended(self._context, failed)
+
+    def _end(self, failure: Failure | None) -> None:
+        self._attempt.end(failure)
+        self._slot.give_back()
 
 
 def _observe(context: CallContext, attempt: Attempt, events: Sequence[Event]) -> None:

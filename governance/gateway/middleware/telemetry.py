@@ -6,9 +6,10 @@ A streamed call is over when its body closes, not when the view returns.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, PassedOver, Proceed, Withdrawn
+from governance.gateway.deadline import DEADLINE
 from governance.trace import note
 from routing.core.calls import CallReply, Coverage, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
@@ -131,7 +132,7 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         served=RouteName.of(served.step) if served is not None else RouteName(configuration=_asked_for(context)),
         success=failure is None,
         failure_kind="" if failure is None else failure.kind.value,
-        first_failure_kind="" if first is None else _first_failure(first, failure, alone=len(sent_to) == 1),
+        first_failure_kind="" if first is None else _first_failure(notes.attempts, failure),
         error_class="" if failure is None else failure.code,
         latency_ms=_milliseconds(now - context.started),
         first_token_ms=None if notes.first_token is None else _milliseconds(notes.first_token - context.started),
@@ -154,11 +155,16 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
     )
 
 
-def _first_failure(first: Attempt, failure: Failure | None, *, alone: bool) -> str:
-    """How the first route ended. Where it was the only one, that is how the call ended."""
-    if alone:
-        return "" if failure is None else failure.kind.value
-    return "" if first.failure is None else first.failure.kind.value
+def _first_failure(attempts: Sequence[Attempt], failure: Failure | None) -> str:
+    """How the first route ended, however often it was asked.
+
+    Where it was the only one, that is how the call ended, unless that was for want of time: what the route had done by
+    then is how it ended.
+    """
+    first = [each for each in attempts if each.step.model.identifier == attempts[0].step.model.identifier]
+    if len(first) < len(attempts) or (failure is not None and failure.code == DEADLINE):
+        failure = first[-1].failure
+    return "" if failure is None else failure.kind.value
 
 
 def _asked_for(context: CallContext) -> str:
@@ -174,6 +180,7 @@ def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
         route=RouteName.of(attempt.step),
         started_at=attempt.started_at,
         latency_ms=_milliseconds(ended - attempt.started),
+        waited_ms=_milliseconds(attempt.waited or 0.0),
         failure_kind="" if failure is None else failure.kind.value,
         error_code="" if failure is None else failure.code,
         tokens=None if attempt.usage is None else TokenCounts.of(attempt.usage),

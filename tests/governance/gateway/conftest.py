@@ -14,6 +14,8 @@ from django.test import TransactionTestCase
 from pytest_django import Settings
 
 from governance.gateway import service
+from governance.gateway.middleware import retry
+from governance.models import SettingValue
 from routing.core.vocabulary import ListedOrder, Reach
 from routing.models import Configuration, LanguageModel, ListedModel
 from telemetry.models import Call
@@ -157,6 +159,7 @@ def gateway(
 ) -> Iterator[Gateway]:
     """A gateway that looks at records only when it is told to (`refresh`), so that tests count and time the rest."""
     monkeypatch.setattr(service, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(retry, "sleep", _no_sleep)
     monkeypatch.setattr(service, "GATHER_SECONDS", 0.0)
     opened = Gateway(loop_thread)
     opened.open()
@@ -164,9 +167,17 @@ def gateway(
     opened.close()
 
 
+async def _no_sleep(seconds: float) -> None:
+    """What is waited between two attempts is in the rows, and in no test's time."""
+
+
 @pytest.fixture
 def world(gateway: Gateway, upstreams: list[FakeProvider]) -> World:
-    """Routes ``prod-east/fast``, ``prod-west/wise`` and ``lab/huge``, listed in that order by ``support-chat``."""
+    """Routes ``prod-east/fast``, ``prod-west/wise`` and ``lab/huge``, listed in that order by ``support-chat``.
+
+    Each is asked once for a call: repetitions are the business of ``test_retry``, which counts anew.
+    """
+    SettingValue.objects.create(key="retry.attempts", value=1)
     names = [("prod-east", "fast", "gpt-x-mini"), ("prod-west", "wise", "gpt-x-pro"), ("lab", "huge", "gpt-x-max")]
     kinds = ["openai", "custom", "vllm"]
     lengths = [8_000, 8_000, 128_000]

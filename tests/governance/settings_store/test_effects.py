@@ -14,7 +14,7 @@ from pytest_django import Settings
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
 from governance.gateway.errors import RequestProblem
-from governance.models import SettingsVersion, Submission
+from governance.models import SettingsVersion, SettingValue, Submission
 from governance.settings_store.registry import REGISTRY
 from governance.submissions.claims import Ending, end
 from governance.submissions.intake import cancel, submit_batch
@@ -23,8 +23,9 @@ from governance.submissions.sweeping import remove_old, sweep
 from routing.models import Price
 from telemetry.models import Call
 from tests.factories import CallFactory, ConfigurationFactory
-from tests.governance.gateway.conftest import World
+from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import question
+from tests.governance.gateway.upstream import answers, fails
 from tests.governance.settings_store.reading import attributes_of, watched
 from tests.governance.submissions.orders import HELPDESK, handed_in, later, order, taken_up
 
@@ -151,6 +152,36 @@ def is_a_batch_of_five_taken(world: World) -> bool:
     return True
 
 
+def asked_of_a_provider_that_is_away(world: World) -> int:
+    """How often a route is asked. A passing fault is repeated, and the world asks once unless it is told."""
+    relist(world.configuration, world.models[:1])
+    world.gateway.refresh()
+    world.script(fails(503))
+    return int(world.gateway.chat().headers["x-signalbox-attempts"])
+
+
+def let_it_ask_often(world: World) -> None:
+    SettingValue.objects.filter(key="retry.attempts").delete()
+    store_setting("retry.attempts", 10, author=AUTHOR)
+
+
+def is_a_wait_short(at: int, *, than: float) -> Callable[[World], bool]:
+    """Whether one of the waits of a call is shorter than so many seconds."""
+
+    def look(world: World) -> bool:
+        asked_of_a_provider_that_is_away(world)
+        call = world.calls()[-1]
+        return call.attempts.order_by("index")[at].waited_ms < than * 1000
+
+    return look
+
+
+def status_of_a_rate_limit_and_another_route(world: World) -> int:
+    """A wait that is advised and would take too long ends a call, although another route is left."""
+    world.script(fails(429, headers={"retry-after": "60"}), answers())
+    return world.gateway.chat().status
+
+
 EFFECTS: dict[str, Effect] = {
     "routing.policyMode": Effect("economy", "prod-east/fast", "lab/huge", route, make_the_last_one_cheap),
     "routing.callHistory": Effect(True, "prod-east/fast", "lab/huge", route, make_the_last_one_quick),
@@ -158,6 +189,10 @@ EFFECTS: dict[str, Effect] = {
     "routing.currency": Effect("EUR", (400, 200), (200, 400), in_another_currency, cap_the_answers_and_limit_prices),
     "telemetry.enabled": Effect(False, 1, 0, calls_recorded),
     "gateway.maxBodyBytes": Effect(2048, 200, 413, status_of_a_large_body),
+    "gateway.deadlineSeconds": Effect(50, 200, 504, status_of_a_rate_limit_and_another_route, let_it_ask_often),
+    "retry.attempts": Effect(3, 1, 3, asked_of_a_provider_that_is_away),
+    "retry.firstWaitMilliseconds": Effect(2, False, True, is_a_wait_short(1, than=0.1), let_it_ask_often),
+    "retry.longestWaitMilliseconds": Effect(300, False, True, is_a_wait_short(9, than=0.301), let_it_ask_often),
     "calls.maxDeliveries": Effect(4, 2, 4, deliveries_of_lost_workers),
     "calls.contentHours": Effect(5, 24.0, 5.0, hours_an_answer_is_kept),
     "calls.submissionDays": Effect(7, True, False, is_row_there_after_a_fortnight),

@@ -181,11 +181,24 @@ def test_no_header_breaks_the_reading_of_advice(seconds: str, milliseconds: str)
     assert found is None or 0 <= found <= 86400
 
 
+def test_advice_in_a_body_travels_too() -> None:
+    detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
+    busy = {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [detail]}
+    assert classify_error_object(busy, endpoint=ENDPOINT).retry_after == 7.5
+    assert classify_error_object({**busy, "code": 403}, endpoint=ENDPOINT).retry_after is None
+    body = orjson.dumps({"error": busy})
+    for headers, expected in (({}, 7.5), ({"retry-after": "0"}, 0.0)):
+        found = classify_answer(endpoint=ENDPOINT, status=429, headers=headers, body=body, now=NOW)
+        assert found.retry_after == expected
+
+
 def test_advice_travels_with_the_failures_that_heed_it() -> None:
     headers = {"retry-after": format_datetime(NOW.replace(minute=1), usegmt=True)}
     for status, expected in ((429, 60.0), (503, 60.0), (529, 60.0), (401, None), (400, None)):
         found = classify_answer(endpoint=ENDPOINT, status=status, headers=headers, body=b"", now=NOW)
         assert found.retry_after == expected
+    at_once = classify_answer(endpoint=ENDPOINT, status=429, headers={"retry-after": "0"}, body=b"", now=NOW)
+    assert at_once.retry_after == 0.0  # which is advice, and no absence of it
     quota = classify_answer(
         endpoint=ENDPOINT, status=429, headers=headers, body=error(code="insufficient_quota"), now=NOW
     )
