@@ -6,7 +6,7 @@ that explains one ask :func:`rule` over a standing.
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -17,9 +17,10 @@ from budgets.scopes import NO_BUDGETS, BudgetBook
 from governance.access.budgets import budget_poll
 from governance.settings_store.store import EffectiveSettings, settings_poll
 from routing.circuits import Circuits
+from routing.core.catalogue import ModelSpec
 from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision, decide
-from routing.core.plan import Fallback, Plan, Preference, plan
+from routing.core.plan import Fallback, Plan, Preference, healthiest_first, plan
 from routing.core.requirements import UNLIMITED, Limits, Requirements
 from routing.core.signals import Figures, HealthFigure, HistoryFigure, HistoryKey, figures_of
 from routing.core.transcript import canonical, digest, document
@@ -89,6 +90,11 @@ class Standing:
             context_lengths=tuple(sorted(lengths)),
             budgets=budgets,
         )
+
+    def health_of(self, model: ModelSpec) -> float | None:
+        """The health of the route to a model, from 0 to 1; ``None`` if nothing is known of it."""
+        figure = self.figures.health.get(model.identifier)
+        return None if figure is None else figure.value
 
 
 def under(standing: Standing, settings: EffectiveSettings, *, now: datetime) -> Standing:
@@ -165,10 +171,12 @@ def lay_out(
     preference: Preference | None = None,
 ) -> Plan:
     """The routes of a call: the ruling's candidates, then the fallback configurations, each on its own terms."""
-    fallbacks = [
+    fallbacks: Sequence[Fallback] = [
         _fallback(standing, name, requirements=requirements, now=now, limits=limits, may_ask_for=may_ask_for)
         for name in configuration.fallbacks
     ]
+    if standing.settings.reorders_fallbacks:
+        fallbacks = healthiest_first(fallbacks, health=standing.health_of)
     return plan(
         ruling.decision,
         limit=configuration.plan_limit,

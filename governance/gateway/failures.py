@@ -46,7 +46,8 @@ One table says what each kind leads to, and everything that acts on failures rea
    advice. Without advice the wait begins with `{RETRY_FIRST_WAIT.key}`, doubles up to
    `{RETRY_LONGEST_WAIT.key}`, and up to half of it is left out by chance.
 2. **The next route is asked**: the other candidates, then the configuration's fallback configurations, each by its own
-   rules and by what the key allows, and never a fallback's fallbacks. A refusal by the model ends the call: it is not
+   rules and by what the key allows, and never a fallback's fallbacks; healthiest first where `health.reorderFallback`
+   says so. A refusal by the model ends the call: it is not
    shopped around.
 3. **A stream** is repeated and replaced like a whole answer until its first generated token. What breaks afterwards is
    told in an error event of the caller's protocol, and the stream has no regular end.

@@ -180,6 +180,20 @@ TELEMETRY = Setting(
     "Only an explicit false switches it off.",
     readers=("governance.decisions", "governance.gateway.middleware.telemetry", "routing.core.decision"),
 )
+REORDER_FALLBACK = Setting(
+    key="health.reorderFallback",
+    kind=Kind.FLAG,
+    default=False,
+    read=lambda value: value is True,
+    accepts=_is_flag,
+    choices=(
+        (True, "Fallback configurations are asked healthiest first"),
+        (False, "Fallback configurations are asked in the order that the operator gave them"),
+    ),
+    help="Whether the fallback configurations of a call are asked by the health of the route that each would ask "
+    "first, and no longer in their given order. Health that is not known counts as 0.5. Unreadable means off.",
+    readers=("governance.decisions",),
+)
 MAX_BODY_BYTES = _whole_number(
     key="gateway.maxBodyBytes",
     default=32 * 1024 * 1024,
@@ -288,6 +302,7 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             OPERATION_CAPABILITY_ENFORCEMENT,
             CURRENCY,
             TELEMETRY,
+            REORDER_FALLBACK,
             MAX_BODY_BYTES,
             DEADLINE_SECONDS,
             RETRY_ATTEMPTS,

@@ -19,6 +19,7 @@ from governance.settings_store.registry import (
     OPERATION_CAPABILITY_ENFORCEMENT,
     POLICY_MODE,
     REGISTRY,
+    REORDER_FALLBACK,
     RETRY_ATTEMPTS,
     RETRY_FIRST_WAIT,
     RETRY_LONGEST_WAIT,
@@ -95,12 +96,14 @@ class SubmissionPolicy:
 class EffectiveSettings:
     """What a call is handed: built once per version, so that a call only reads attributes.
 
-    ``deadline`` are the seconds that a whole call may take.
+    ``deadline`` are the seconds that a whole call may take; ``reorders_fallbacks`` whether a configuration's fallbacks
+    are asked healthiest first.
     """
 
     routing: RoutingPolicy
     retry: RetryPolicy
     deadline: float
+    reorders_fallbacks: bool
     max_body_bytes: int
     submissions: SubmissionPolicy
     version: int
@@ -112,6 +115,7 @@ class EffectiveSettings:
             routing=snapshot.routing_policy,
             retry=snapshot.retry_policy,
             deadline=float(snapshot[DEADLINE_SECONDS]),
+            reorders_fallbacks=snapshot[REORDER_FALLBACK],
             max_body_bytes=snapshot[MAX_BODY_BYTES],
             submissions=snapshot.submission_policy,
             version=snapshot.version,

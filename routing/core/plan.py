@@ -5,7 +5,7 @@ eligible. Fallback configurations are decided on their own terms, one hop deep. 
 the plan as a value, because a router that will not say why it avoided something cannot be debugged at night.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from routing.core.catalogue import ModelSpec
@@ -14,6 +14,7 @@ from routing.core.failures import Failure, FailureKind
 from routing.core.vocabulary import LABELS, SkipReason
 
 PIN = "pin"
+UNKNOWN_HEALTH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,22 @@ class Fallback:
     decision: Decision | None = None
     limit: int = 3
     skip: SkipReason | None = None
+
+
+def healthiest_first(
+    fallbacks: Sequence[Fallback], *, health: Callable[[ModelSpec], float | None]
+) -> tuple[Fallback, ...]:
+    """Fallback configurations by the health of the route that each would ask first; of equal ones the order stays.
+
+    Health is from 0 to 1. What is not known, and a configuration that nobody can serve, counts as 0.5.
+    """
+
+    def worst_last(fallback: Fallback) -> float:
+        first = None if fallback.decision is None else fallback.decision.selected
+        known = None if first is None else health(first.model)
+        return -(UNKNOWN_HEALTH if known is None else known)
+
+    return tuple(sorted(fallbacks, key=worst_last))
 
 
 @dataclass(frozen=True, slots=True)

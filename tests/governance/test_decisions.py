@@ -127,6 +127,7 @@ def standing_of(
             routing=policy or RoutingPolicy(mode=PolicyMode.BALANCED, call_history=True),
             retry=RetryPolicy(),
             deadline=60.0,
+            reorders_fallbacks=False,
             max_body_bytes=1,
             submissions=SubmissionPolicy(
                 max_deliveries=2, content_kept=timedelta(hours=1), rows_kept=timedelta(days=1), max_batch_calls=3

@@ -119,6 +119,8 @@ class FakeProvider:
 
     def __init__(self, *scripts: Script) -> None:
         self._scripts: list[Script] = list(scripts)
+        self._by_turns = False
+        self._by_body: Mapping[bytes, Script] = {}
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._transports: set[asyncio.Transport] = set()
@@ -148,13 +150,26 @@ class FakeProvider:
         """Connections that neither side has closed."""
         return len(self._transports)
 
+    @property
+    def busy_connections(self) -> int:
+        """Connections on which a script is still being played."""
+        return len(self._tasks)
+
     def answer(self, *steps: Step) -> None:
         """Replace the scripts by one."""
-        self._scripts = [steps]
+        self.answer_in_turn(steps)
 
     def answer_in_turn(self, *scripts: Script) -> None:
         """Replace the scripts; the last one is repeated."""
-        self._scripts = list(scripts)
+        self._scripts, self._by_turns, self._by_body = list(scripts), False, {}
+
+    def answer_by_turns(self, scripts: Iterable[Script]) -> None:
+        """Replace the scripts; after the last one the first one comes again."""
+        self._scripts, self._by_turns, self._by_body = list(scripts), True, {}
+
+    def answer_by_body(self, scripts: Mapping[bytes, Script]) -> None:
+        """Answer by the first of these that stands in a request's body."""
+        self._by_body = scripts
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -173,10 +188,15 @@ class FakeProvider:
             transport.abort()
         await asyncio.sleep(0)
 
-    def next_script(self) -> Script:
+    def next_script(self, body: bytes) -> Script:
         """The script for the next request."""
+        for part, script in self._by_body.items():
+            if part in body:
+                return script
         if not self._scripts:
             raise AssertionError("a request came for which there is no script")
+        if self._by_turns:
+            self._scripts.append(self._scripts[0])
         return self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
 
     def opened(self, transport: asyncio.Transport) -> int:
@@ -222,7 +242,7 @@ class _Connection(asyncio.Protocol):
         received = Received(line, headers, rest[:length], head_bytes, self._number, time.monotonic())
         self._current = received
         self._fake.requests.append(received)
-        self._fake.start(asyncio.get_running_loop().create_task(self._play(self._fake.next_script())))
+        self._fake.start(asyncio.get_running_loop().create_task(self._play(self._fake.next_script(received.body))))
 
     def eof_received(self) -> bool:
         self._note_close()

@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 
 from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, PassedOver, Proceed, Withdrawn
-from governance.gateway.deadline import DEADLINE
 from governance.trace import note
 from routing.core.calls import CallReply, Coverage, Frame
 from routing.core.failures import CallFailed, Failure, FailureKind, internal_failure
@@ -132,7 +131,7 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         served=RouteName.of(served.step) if served is not None else RouteName(configuration=_asked_for(context)),
         success=failure is None,
         failure_kind="" if failure is None else failure.kind.value,
-        first_failure_kind="" if first is None else _first_failure(notes.attempts, failure),
+        first_failure_kind="" if first is None else _first_failure(notes.attempts),
         error_class="" if failure is None else failure.code,
         latency_ms=_milliseconds(now - context.started),
         first_token_ms=None if notes.first_token is None else _milliseconds(notes.first_token - context.started),
@@ -155,15 +154,10 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
     )
 
 
-def _first_failure(attempts: Sequence[Attempt], failure: Failure | None) -> str:
-    """How the first route ended, however often it was asked.
-
-    Where it was the only one, that is how the call ended, unless that was for want of time: what the route had done by
-    then is how it ended.
-    """
-    first = [each for each in attempts if each.step.model.identifier == attempts[0].step.model.identifier]
-    if len(first) < len(attempts) or (failure is not None and failure.code == DEADLINE):
-        failure = first[-1].failure
+def _first_failure(attempts: Sequence[Attempt]) -> str:
+    """How the first route ended, however often it was asked and whatever became of the call afterwards."""
+    first = attempts[0].step.model.identifier
+    failure = [each for each in attempts if each.step.model.identifier == first][-1].failure
     return "" if failure is None else failure.kind.value
 
 

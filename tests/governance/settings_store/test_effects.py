@@ -22,7 +22,7 @@ from governance.submissions.readouts import read_result
 from governance.submissions.sweeping import remove_old, sweep
 from routing.models import Price
 from telemetry.models import Call
-from tests.factories import CallFactory, ConfigurationFactory
+from tests.factories import CallFactory, ConfigurationFactory, FallbackLinkFactory
 from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import question
 from tests.governance.gateway.upstream import answers, fails
@@ -176,6 +176,28 @@ def is_a_wait_short(at: int, *, than: float) -> Callable[[World], bool]:
     return look
 
 
+def make_the_first_fallback_ill(world: World) -> None:
+    """A configuration of one model, which is away, with two to fall back to; every call to one of them failed."""
+    fast, wise, huge = world.models
+    relist(world.configuration, [fast])
+    for position, model in enumerate((wise, huge)):
+        fallback = ConfigurationFactory(identifier=f"instead-{position}", fixed=True, fixed_model=model)
+        FallbackLinkFactory(configuration=world.configuration, fallback=fallback, position=position)
+    CallFactory.create_batch(
+        4,
+        started_at=datetime.now(UTC) - timedelta(minutes=1),
+        first_adapter_type=wise.provider.adapter_type,
+        first_failure_kind="transient",
+        success=False,
+    )
+
+
+def who_rescues(world: World) -> str:
+    world.script(fails(503), answers(), answers())
+    reply = world.gateway.chat()
+    return reply.headers["x-signalbox-route"]
+
+
 def status_of_a_rate_limit_and_another_route(world: World) -> int:
     """A wait that is advised and would take too long ends a call, although another route is left."""
     world.script(fails(429, headers={"retry-after": "60"}), answers())
@@ -189,6 +211,7 @@ EFFECTS: dict[str, Effect] = {
     "routing.currency": Effect("EUR", (400, 200), (200, 400), in_another_currency, cap_the_answers_and_limit_prices),
     "telemetry.enabled": Effect(False, 1, 0, calls_recorded),
     "gateway.maxBodyBytes": Effect(2048, 200, 413, status_of_a_large_body),
+    "health.reorderFallback": Effect(True, "prod-west/wise", "lab/huge", who_rescues, make_the_first_fallback_ill),
     "gateway.deadlineSeconds": Effect(50, 200, 504, status_of_a_rate_limit_and_another_route, let_it_ask_often),
     "retry.attempts": Effect(3, 1, 3, asked_of_a_provider_that_is_away),
     "retry.firstWaitMilliseconds": Effect(2, False, True, is_a_wait_short(1, than=0.1), let_it_ask_often),

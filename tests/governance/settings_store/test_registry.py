@@ -78,6 +78,13 @@ EXPECTED: dict[str, Expectation] = {
         unreadable=32 * 1024 * 1024,
         says="A larger one gets 413",
     ),
+    "health.reorderFallback": Expectation(
+        default=False,
+        good={True: True, False: False},
+        bad=[None, "", "true", "on", 1, 0, [], [True], {}],
+        unreadable=False,
+        says="Health that is not known counts as 0.5",
+    ),
     "gateway.deadlineSeconds": Expectation(
         default=900,
         good={1: 1, 20: 20, 86_400: 86_400},

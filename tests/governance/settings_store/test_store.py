@@ -27,6 +27,7 @@ CHANGES: dict[str, tuple[Any, str, Any]] = {
     "routing.currency": ("EUR", "routing.currency", "EUR"),
     "telemetry.enabled": (False, "routing.telemetry", False),
     "gateway.maxBodyBytes": (4096, "max_body_bytes", 4096),
+    "health.reorderFallback": (True, "reorders_fallbacks", True),
     "gateway.deadlineSeconds": (20, "deadline", 20.0),
     "retry.attempts": (5, "retry.attempts", 5),
     "retry.firstWaitMilliseconds": (400, "retry.first_wait", 0.4),

@@ -5,7 +5,7 @@ import pytest
 from routing.core.configuration import Criteria
 from routing.core.decision import Decision
 from routing.core.failures import Failure, FailureKind
-from routing.core.plan import PIN, Fallback, Plan, Preference, Skip, final_failure, plan
+from routing.core.plan import PIN, Fallback, Plan, Preference, Skip, final_failure, healthiest_first, plan
 from routing.core.requirements import Limits
 from routing.core.vocabulary import LABELS, SkipReason
 from tests.routing.core.samples import at, criteria, decided, fixed, listed, model
@@ -61,6 +61,16 @@ def test_fallback_configurations_follow_in_order() -> None:
     result = plan(DECISION, limit=2, fallbacks=fallbacks)
     assert walked(result) == [("letters", "a"), ("letters", "b"), ("letters-two", "d")]
     assert result.skips == (Skip("prod-kind-a/a", SkipReason.ALREADY_PLANNED, LABELS[SkipReason.ALREADY_PLANNED]),)
+
+
+def test_fallbacks_may_go_by_health() -> None:
+    """Of the route that each asks first; what is not known, or serves nobody, is taken for half well; equals stay."""
+    health = {"a": 0.49, "c": None, "d": 0.51}
+    first, second, third = (Fallback(name, other(name, "b", identifier=name)) for name in "acd")
+    gone = Fallback("gone", skip=SkipReason.CONFIGURATION_MISSING)
+    unfit = Fallback("assistant", NOTHING)
+    sorted_ = healthiest_first([first, gone, unfit, second, third], health=lambda model: health[model.identifier])
+    assert [each.configuration for each in sorted_] == ["d", "gone", "assistant", "c", "a"]
 
 
 def test_a_fallback_may_reach_what_the_first_had_no_room_for() -> None:
