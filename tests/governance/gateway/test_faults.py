@@ -95,7 +95,7 @@ def settled(check: Callable[[], bool]) -> None:
 
 def tasks_of(world: World) -> set["asyncio.Task[object]"]:
     async def look() -> set["asyncio.Task[object]"]:
-        return asyncio.all_tasks() - {asyncio.current_task()}  # type: ignore[arg-type] # the loop's own view of itself
+        return asyncio.all_tasks() - {asyncio.current_task()}
 
     return world.gateway.threads.run(look())
 
