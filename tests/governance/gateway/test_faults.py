@@ -116,8 +116,13 @@ def verdict(reply: Reply, *, stream: bool) -> str:
     return str(orjson.loads(reply.frames[-1])["error"]["type"])
 
 
-def test_two_hundred_calls_half_of_them_to_providers_that_misbehave(faulty: World) -> None:
+@pytest.mark.parametrize("rests", [False, True], ids=["each call meets its fault", "routes rest"])
+def test_two_hundred_calls_half_of_them_to_providers_that_misbehave(
+    faulty: World, monkeypatch: pytest.MonkeyPatch, rests: bool
+) -> None:
     world, gateway = faulty, faulty.gateway
+    if not rests:
+        monkeypatch.setattr(gateway.service.circuits, "failed", lambda *_: None)
     store_setting("gateway.deadlineSeconds", OF_MANY, author=SOMEBODY)
     gateway.refresh()
     scripts = list(FAULTS.values())
@@ -165,6 +170,7 @@ def test_each_fault_by_itself(faulty: World, name: str) -> None:
     world = faulty
     for stream in (False, True):
         world.forget()
+        world.let_rest()
         world.upstreams[0].answer(*FAULTS[name])
         begun = time.monotonic()
         reply = world.gateway.chat("broken", stream=stream)
