@@ -197,7 +197,7 @@ def test_methods(world: World) -> None:
 
 PATHS = [
     "/v1/", "/v1/nonesuch", "/v1/chat", "/v1/chat/completions/", "/v1/models/", "/v1//models", "/v1/ünïcode",
-    "/v1/chat/completions\n", "/v1/" + "x" * 10_000, "/v1/\x00", "/v1/\ufffd", "/v1/../admin/", "/v1/embeddings",
+    "/v1/chat/completions\n", "/v1/" + "x" * 10_000, "/v1/\x00", "/v1/\ufffd", "/v1/../admin/", "/v1/embeddings/",
 ]  # fmt: skip
 
 
