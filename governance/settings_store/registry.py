@@ -155,7 +155,7 @@ OPERATION_CAPABILITY_ENFORCEMENT = Setting(
     choices=tuple((each.value, LABELS[each]) for each in Enforcement),
     help="Whether a model that declares capabilities, but not one that the call needs, is refused. "
     "Unreadable means that it is.",
-    readers=("routing.core.decision", "routing.core.eligibility"),
+    readers=("governance.gateway.middleware.provider_call", "routing.core.decision", "routing.core.eligibility"),
 )
 CURRENCY = Setting(
     key="routing.currency",
