@@ -84,6 +84,7 @@ def test_a_call_waits_for_no_database(world: World, monkeypatch: pytest.MonkeyPa
     assert [sql.partition(" (")[0] for _, sql in after] == [
         'INSERT INTO "telemetry_call"',
         'INSERT INTO "telemetry_usageday"',
+        'INSERT INTO "telemetry_usagehour"',
     ]
     assert {name.partition("_")[0] for name, _ in after} == {"bridge"}
 
