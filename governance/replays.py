@@ -14,9 +14,6 @@ from django.db import transaction
 from governance import safekeeping
 from governance.models import ContentKind, NamedCall
 
-LEASE = timedelta(minutes=15)
-"""How long a call may hold a name without ending: longer than any call may take. Then its process is lost."""
-
 
 class OtherRequest(Exception):
     """The name was given to a request that asked for something else."""
@@ -38,13 +35,15 @@ class Kept:
     answer: bytes | None = field(repr=False)
 
 
-def claim(*, key: str, request: str, now: datetime, kept: timedelta) -> Claim | Kept | None:
+def claim(*, key: str, request: str, now: datetime, lease: timedelta, kept: timedelta) -> Claim | Kept | None:
     """Take a name; or what became of the call that has it; ``None`` while that is under way.
 
     Args:
         key: the mark of access key and name.
         request: the mark of what is asked.
         now: this moment.
+        lease: for how long the call may hold the name without ending, which has to be longer than it may take: after
+            that its process is taken for lost.
         kept: for how long the name and its answer are kept.
 
     Raises:
@@ -52,7 +51,7 @@ def claim(*, key: str, request: str, now: datetime, kept: timedelta) -> Claim | 
         VaultError: the answer does not open.
     """
     NamedCall.objects.filter(key=key, expires_at__lte=now).delete()
-    row = NamedCall(key=key, request=request, claim=uuid4(), due_at=now + LEASE, expires_at=now + kept)
+    row = NamedCall(key=key, request=request, claim=uuid4(), due_at=now + lease, expires_at=now + kept)
     NamedCall.objects.bulk_create([row], ignore_conflicts=True)  # whoever comes second finds the first
     there = NamedCall.objects.select_related("answer").filter(key=key).first()
     if there is None:

@@ -6,7 +6,7 @@ Twins wait for the one that came first. A stream is made once as well, and canno
 import asyncio
 import logging
 from collections.abc import Coroutine
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -14,6 +14,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance import replays
 from governance.gateway.context import Answer, CallContext, Proceed
+from governance.gateway.deadline import seconds_left
 from governance.gateway.errors import NAME_BUSY, NAME_HEADER, NAME_TAKEN
 from governance.replays import Claim, Kept, OtherRequest
 from governance.safekeeping import mark
@@ -24,6 +25,9 @@ from routing.vault import VaultError
 SECONDS_BETWEEN_LOOKS = 0.25
 SECONDS_WAITED = 60.0
 """How long a twin waits for the call that came first."""
+
+GRACE = timedelta(minutes=1)
+"""How much longer than its deadline a call has its name, before its process is taken for lost."""
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +73,7 @@ async def _claim(context: CallContext) -> Claim | Kept:
                 key=key,
                 request=request,
                 now=datetime.now(UTC),
+                lease=timedelta(seconds=seconds_left(context)) + GRACE,
                 kept=context.standing.settings.submissions.content_kept,
             )
         except OtherRequest:

@@ -8,9 +8,11 @@ import pytest
 from django.db import OperationalError
 
 from governance import replays, tasks
+from governance.changes.settings import store_setting
 from governance.models import NamedCall, StoredContent
 from governance.replays import Claim, Kept, OtherRequest
 from telemetry.health import read_health
+from tests.authors import SOMEBODY
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Conversation, Reply, question
 from tests.governance.gateway.upstream import ANSWER, answers, fails, streams
@@ -18,6 +20,7 @@ from tests.servers.fake_provider import Pause
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
+LEASE = timedelta(minutes=21)
 
 
 def begin(world: World, name: str = "order-17", *, key: str | None = None, **members: Any) -> Conversation:
@@ -64,6 +67,23 @@ def test_twins_wait_for_the_one(world: World) -> None:
     assert len({each.body for each in replies}) == 1
 
 
+def test_a_call_has_its_name_for_longer_than_it_may_take(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its twin would be sent while it is still under way."""
+    taken: list[timedelta] = []
+    claim = replays.claim
+
+    def watch(*, lease: timedelta, **rest: Any) -> Claim | Kept | None:
+        taken.append(lease)
+        return claim(lease=lease, **rest)
+
+    monkeypatch.setattr(replays, "claim", watch)
+    store_setting("gateway.deadlineSeconds", 3000, author=SOMEBODY)
+    world.gateway.refresh()
+    world.script(answers())
+    assert ask(world).status == 200
+    assert timedelta(seconds=3000) < taken[0] <= timedelta(seconds=3060)
+
+
 def test_a_failure_gives_the_name_back(world: World) -> None:
     world.script(fails(503), fails(503), fails(503))
     assert ask(world).status == 503
@@ -99,7 +119,7 @@ def test_without_the_database_nothing_is_sent(world: World, monkeypatch: pytest.
 
 
 def take(request: str = "asked", *, now: datetime = NOW) -> Claim | Kept | None:
-    return replays.claim(key="name", request=request, now=now, kept=DAY)
+    return replays.claim(key="name", request=request, now=now, lease=LEASE, kept=DAY)
 
 
 @pytest.mark.django_db
@@ -121,7 +141,7 @@ def test_a_name_is_taken_kept_and_free_again() -> None:
 def test_a_name_whose_process_was_lost_is_taken_over() -> None:
     lost = take()
     assert isinstance(lost, Claim)
-    late = NOW + replays.LEASE
+    late = NOW + LEASE
     assert take(now=late - timedelta(seconds=1)) is None
     held = take(now=late)
     assert isinstance(held, Claim)
