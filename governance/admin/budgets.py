@@ -50,7 +50,7 @@ class BudgetAdmin(NamedRecordAdmin):
                 "description": "All that are named have to fit. Without any it is the whole installation.",
             },
         ),
-        ("For a while", {"fields": (("increase", "increase_until"),)}),
+        ("For a while", {"fields": ("increase", "increase_until")}),
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -74,6 +74,8 @@ class BudgetAdmin(NamedRecordAdmin):
             return AmountField(
                 label=label[:1].upper() + label[1:], required=not db_field.blank, help_text=str(db_field.help_text)
             )
+        if db_field.name == "is_active":
+            kwargs["help_text"] = "Switched off, it counts and refuses nothing."
         field: forms.Field | None = super().formfield_for_dbfield(db_field, request, **kwargs)
         return field
 

@@ -41,6 +41,7 @@ SITE["routing_languagemodel_price_lists"] = SITE["telemetry_usageday_report"] = 
 LISTS_OF_APPS: dict[str, tuple[int, int, int, int]] = {
     "routing": (200, 200, 200, 404),
     "telemetry": (200, 200, 200, 404),
+    "budgets": (200, 200, 200, 404),
     "governance": (200, 200, 200, 404),
     "auth": (200, 404, 404, 404),
 }
