@@ -1,8 +1,9 @@
 """What is asked under one name is done once: the claim of a name, and the answer that is given again.
 
-A name belongs to an access key and is bound to what was asked. Who comes second while the first is under way waits; who
-asks for something else under the same name is refused. An answer is sealed, and kept no longer than content is. A call
-that failed gives its name back.
+A name is what a caller calls its call: it belongs to an access key and is bound to what was asked. Who comes second
+while the first is under way waits; who asks for something else under the same name is refused. Or a name is the mark of
+a request by which the cache recognises it: then nobody waits. An answer is sealed, and kept no longer than content is.
+A call that failed gives its name back.
 """
 
 from dataclasses import dataclass, field
@@ -68,12 +69,14 @@ def claim(*, key: str, request: str, now: datetime, lease: timedelta, kept: time
     return None
 
 
-def keep(held: Claim, *, call: UUID, answer: bytes | None, owner: str, now: datetime, kept: timedelta) -> bool:
+def keep(
+    held: Claim, *, call: UUID, answer: bytes | None, kind: ContentKind, owner: str, now: datetime, kept: timedelta
+) -> bool:
     """Note that the call has ended, with the answer that may be given again; tells whether the name was still its."""
     with transaction.atomic():
         content = None
         if answer is not None:
-            content = safekeeping.seal(answer, kind=ContentKind.REPLAY, owner=owner, now=now, kept=kept)
+            content = safekeeping.seal(answer, kind=kind, owner=owner, now=now, kept=kept)
             content.save(force_insert=True)
         mine = NamedCall.objects.filter(key=held.key, claim=held.token)
         is_mine = mine.update(due_at=None, call=call, answer=content, expires_at=now + kept)

@@ -170,6 +170,7 @@ def _configuration(row: Configuration, listed: list[str], fallbacks: list[str]) 
         plan_limit=row.plan_limit,
         repairs_output=row.repairs_output,
         repeats_timeouts=row.repeats_timeouts,
+        cache_seconds=row.cache_seconds,
         is_active=row.is_active,
     )
 

@@ -75,6 +75,7 @@ class Call(WrittenOnce):
     latency_ms = models.FloatField()
     first_token_ms = models.FloatField(null=True)
     cache_hit = models.BooleanField(default=False)
+    replay_of = models.UUIDField(null=True)
     fallback_attempts = models.PositiveSmallIntegerField(default=0)
     retries = models.PositiveSmallIntegerField(default=0)
     requests_sent = models.PositiveSmallIntegerField(default=0)

@@ -174,6 +174,7 @@ class CallRecord:
         error_class: the exception's class or the vendor's code; never a message.
         latency_ms: the whole call, waits included; a stream's runs to its end.
         first_token_ms: until the first generated token; ``None`` unless streamed.
+        replay_of: the call whose answer was given again; ``None`` if a model was asked.
         fallback_attempts: routes sent to before the serving one; skips do not count.
         retries: repetitions at one route.
         requests_sent: requests sent to providers.
@@ -201,7 +202,7 @@ class CallRecord:
     error_class: str
     latency_ms: float
     first_token_ms: float | None = None
-    cache_hit: bool = False
+    replay_of: UUID | None = None
     fallback_attempts: int = 0
     retries: int = 0
     requests_sent: int = 0
@@ -217,3 +218,8 @@ class CallRecord:
     requested_tier: str = ""
     served_tier: str = ""
     attempts: tuple[AttemptRecord, ...] = ()
+
+    @property
+    def cache_hit(self) -> bool:
+        """Whether the answer is one that was there."""
+        return self.replay_of is not None

@@ -134,6 +134,7 @@ def _call(record: CallRecord) -> dict[str, Any]:
         "latency_ms": record.latency_ms,
         "first_token_ms": record.first_token_ms,
         "cache_hit": record.cache_hit,
+        "replay_of": record.replay_of,
         "fallback_attempts": record.fallback_attempts,
         "retries": record.retries,
         "requests_sent": record.requests_sent,

@@ -178,7 +178,11 @@ class CallAdmin(SearchedByBeginning):
 
     @admin.display(description="from the cache")
     def from_cache(self, call: Call) -> str:
-        return "yes" if call.cache_hit else "no"
+        """With the page of the call whose answer it was, without asking whether that is still there."""
+        if call.replay_of is None:
+            return "yes" if call.cache_hit else "no"
+        page = reverse("admin:telemetry_call_change", args=[call.replay_of])
+        return format_html('the answer of <a href="{}">{}</a>', page, call.replay_of)
 
     @admin.display(description="key")
     def with_key(self, call: Call) -> str:

@@ -190,7 +190,10 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
     list_filter = (InServiceFilter, "is_active", "selection", "policy_mode")
     fieldsets = (
         (None, {"fields": ("name", "identifier", "description", "is_active")}),
-        ("How it arrives at a model", {"fields": ("selection", "plan_limit", "repairs_output", "repeats_timeouts")}),
+        (
+            "How it arrives at a model",
+            {"fields": ("selection", "plan_limit", "repairs_output", "repeats_timeouts", "cache_seconds")},
+        ),
         ("The one model", {"fields": ("fixed_model",), "classes": (READ_BY[Selection.FIXED],)}),
         (
             "Which of the listed models goes first",

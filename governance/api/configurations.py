@@ -48,8 +48,8 @@ class ConfigurationSerializer(ReasonedSerializer):
         fields: tuple[str, ...] = (
             "identifier", "name", "description", "is_active", "selection", "fixed_model", "listed_models",
             "listed_order", "policy_mode", "capabilities", "adapter_types", "min_context_length", "max_input_rate",
-            "prefer_lowest_cost", "plan_limit", "repairs_output", "repeats_timeouts", "fallbacks", "source",
-            "created_at", "updated_at", "retired_at", "reason",
+            "prefer_lowest_cost", "plan_limit", "repairs_output", "repeats_timeouts", "cache_seconds", "fallbacks",
+            "source", "created_at", "updated_at", "retired_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("source", "created_at", "updated_at", "retired_at")
 

@@ -226,6 +226,7 @@ def _make_configurations() -> None:
             plan_limit=spec.plan_limit,
             repairs_output=spec.repairs_output,
             repeats_timeouts=spec.repeats_timeouts,
+            cache_seconds=spec.cache_seconds,
             source=cast.SOURCE,
         )
         listed = models if spec.selection.value == "listed" else []

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Protocol as Interface
 from uuid import UUID
 
@@ -85,10 +86,18 @@ class PassedOver:
     skip: Skip
 
 
+class CacheOutcome(StrEnum):
+    """What came of looking for an answer that is kept."""
+
+    HIT = "hit"
+    MISS = "miss"
+
+
 @dataclass(slots=True)
 class CallNotes:
     """The scratchpad of one call: what layers find out on the way, for the row and the headers.
 
+    ``replay_of`` is the call whose answer was given again; ``cache`` what came of looking for one, where that was done.
     ``served`` has the cost's last word: the attempt that served. ``standings`` are the limits that the call was
     admitted by, or refused.
     """
@@ -101,6 +110,7 @@ class CallNotes:
     first_token: float | None = None
     failure: Failure | None = None
     replay_of: UUID | None = None
+    cache: CacheOutcome | None = None
     standings: tuple[limits.Standing, ...] = ()
 
     @property
@@ -128,10 +138,6 @@ class Services:
     owed: set["asyncio.Task[None]"] = field(default_factory=set)
 
 
-def _not_written(_: "CallContext", reply: CallReply) -> bytes:
-    return reply.body
-
-
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``; ``waited`` are the
@@ -139,7 +145,8 @@ class CallContext:
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
     ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`. ``name`` is what
-    the caller calls it, if it may come again; ``written`` gives the bytes that a whole answer is for the caller.
+    the caller calls it, if it may come again; ``written`` gives the bytes that a whole answer is for the caller, if it
+    gets bytes.
     """
 
     call_id: UUID
@@ -159,7 +166,7 @@ class CallContext:
     waited: float | None = None
     before_sending: Callable[[], Awaitable[None]] | None = None
     name: str = ""
-    written: "Callable[[CallContext, CallReply], bytes]" = _not_written
+    written: "Callable[[CallContext, CallReply], bytes] | None" = None
 
     @property
     def has_whole_answer(self) -> bool:
@@ -181,7 +188,7 @@ class CallContext:
         call_id: UUID | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
         name: str = "",
-        written: "Callable[[CallContext, CallReply], bytes]" = _not_written,
+        written: "Callable[[CallContext, CallReply], bytes] | None" = None,
     ) -> "CallContext":
         """A call that begins now, with the facts and needs of its request read once. Its id is new unless given."""
         facts = measure(request)

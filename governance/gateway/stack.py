@@ -6,6 +6,7 @@ from governance.gateway.context import Answer, CallContext, Layer, Proceed
 from governance.gateway.middleware import (
     admission,
     budget,
+    cache,
     circuit,
     decide,
     fall_through,
@@ -21,6 +22,7 @@ STACK: tuple[Layer, ...] = (
     replay.handle,
     admission.handle,
     decide.handle,
+    cache.handle,
     fall_through.handle,
     circuit.handle,
     schema.handle,

@@ -263,6 +263,8 @@ def _headers(request: HttpRequest, context: CallContext) -> dict[str, str]:
         headers |= rate_headers(notes.standings, now=datetime.now(UTC), anthropic=anthropic)
     if notes.replay_of is not None:
         headers["x-signalbox-replay-of"] = str(notes.replay_of)
+    if notes.cache is not None:
+        headers["x-signalbox-cache"] = notes.cache.value
     left = _fell_through(notes)
     if left:
         headers["x-signalbox-fell-through"] = ", ".join(left)

@@ -11,7 +11,7 @@ class NamedCall(models.Model):
     """One name of one key. The state changes by compare-and-set alone, in ``governance.replays``.
 
     Attributes:
-        key: the mark of the access key and the name that the caller gave.
+        key: the mark of the access key and the name that the caller gave, or of a request whose answer is cached.
         request: the mark of what was asked.
         claim: names the call that holds it.
         due_at: until when that call has it; empty once it has ended.

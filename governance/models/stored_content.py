@@ -16,6 +16,7 @@ class ContentKind(StrEnum):
     ANSWER = "answer"
     FAILURE = "failure"
     REPLAY = "replay"
+    CACHED = "cached"
 
 
 CONTENT_LABELS: Mapping[ContentKind, str] = MappingProxyType(
@@ -23,6 +24,7 @@ CONTENT_LABELS: Mapping[ContentKind, str] = MappingProxyType(
         ContentKind.REQUEST: "A request that waits for a worker",
         ContentKind.ANSWER: "The answer to a submitted call",
         ContentKind.REPLAY: "An answer that its caller may ask for again",
+        ContentKind.CACHED: "An answer that its application may get again",
         ContentKind.FAILURE: "Why a submitted call has no answer",
     }
 )

@@ -36,6 +36,7 @@ class ConfigurationSpec:
         plan_limit: how many of its own candidates a call may walk through.
         repairs_output: whether a model may answer once more if its answer does not fit the schema asked for.
         repeats_timeouts: whether a route that did not answer in time is asked again.
+        cache_seconds: for how long an answer is given again to the same deterministic request; ``None`` for never.
     """
 
     identifier: str
@@ -48,6 +49,7 @@ class ConfigurationSpec:
     plan_limit: int = 3
     repairs_output: bool = False
     repeats_timeouts: bool = False
+    cache_seconds: int | None = None
     is_active: bool = True
 
 

@@ -79,6 +79,15 @@ class Configuration(NamedRecord):
         help_text="Ask a provider again that did not answer in time. It may be at work on the prompt still, which is "
         "then paid for twice.",
     )
+    cache_seconds = models.PositiveIntegerField(
+        "keep answers for (seconds)",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(30 * 24 * 3600)],
+        help_text="Give a request that asks for the same again, at temperature 0 or for embeddings, the answer that "
+        "the same application had before: no provider is asked, and nothing is paid. Answers are kept sealed, never "
+        "longer than the setting calls.contentHours allows. Empty for never.",
+    )
 
     class Meta:
         ordering: ClassVar = ["identifier"]

@@ -189,6 +189,7 @@ def test_criteria_as_values() -> None:
         policy_mode=PolicyMode.ECONOMY.value,
         plan_limit=2,
         repairs_output=True,
+        cache_seconds=900,
     )
     spec = load_snapshot().configurations["support-chat"]
     assert (spec.selection, spec.models, spec.is_active) == (Selection.CRITERIA, (), True)
@@ -198,6 +199,7 @@ def test_criteria_as_values() -> None:
     assert spec.criteria.max_cost_input == 3_000_000_000
     assert spec.criteria.prefer_lowest_cost is True
     assert (spec.policy_mode, spec.plan_limit, spec.repairs_output) == (PolicyMode.ECONOMY, 2, True)
+    assert spec.cache_seconds == 900
 
 
 @pytest.mark.django_db
@@ -206,6 +208,7 @@ def test_a_configuration_without_a_mode_has_none_and_asks_for_nothing() -> None:
     spec = load_snapshot().configurations["support-chat"]
     assert spec.policy_mode is None
     assert spec.criteria.max_cost_input is None
+    assert spec.cache_seconds is None
     assert (spec.criteria.capabilities, spec.criteria.adapter_types, spec.fallbacks) == ((), (), ())
 
 

@@ -73,7 +73,7 @@ def test_every_field_has_its_column() -> None:
         first_failure_kind="rate_limited",
         error_class="total_timeout",
         first_token_ms=90.5,
-        cache_hit=True,
+        replay_of=UUID("0193c1a0-0000-7000-8000-00000000000a"),
         fallback_attempts=2,
         retries=3,
         requests_sent=6,
@@ -120,6 +120,7 @@ def test_every_field_has_its_column() -> None:
         "latency_ms": 812.5,
         "first_token_ms": 90.5,
         "cache_hit": True,
+        "replay_of": UUID("0193c1a0-0000-7000-8000-00000000000a"),
         "fallback_attempts": 2,
         "retries": 3,
         "requests_sent": 6,
@@ -585,7 +586,7 @@ def test_what_a_day_adds_up() -> None:
     filled(recorder, 2)
     recorder.append(record(success=False, failure_kind="transient", tokens=None, cost_nanos=None, cost_currency="USD"))
     recorder.append(record(tokens=None, cost_nanos=None, cost_currency="USD"))
-    recorder.append(record(cost_nanos=None, cost_currency="USD", cache_hit=True))
+    recorder.append(record(cost_nanos=None, cost_currency="USD", replay_of=UUID(int=7)))
     recorder.append(record(cost_nanos=0))
     recorder.flush()
     row = UsageDay.objects.values().get()

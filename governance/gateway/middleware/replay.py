@@ -5,29 +5,24 @@ Twins wait for the one that came first. A stream is made once as well, and canno
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import orjson
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance import replays
+from governance.gateway import kept_answers
 from governance.gateway.context import Answer, CallContext, Proceed
-from governance.gateway.deadline import seconds_left
 from governance.gateway.errors import NAME_BUSY, NAME_HEADER, NAME_TAKEN
+from governance.models import ContentKind
 from governance.replays import Claim, Kept, OtherRequest
 from governance.safekeeping import mark
-from routing.core.calls import CallReply
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.vault import VaultError
 
 SECONDS_BETWEEN_LOOKS = 0.25
 SECONDS_WAITED = 60.0
 """How long a twin waits for the call that came first."""
-
-GRACE = timedelta(minutes=1)
-"""How much longer than its deadline a call has its name, before its process is taken for lost."""
 
 logger = logging.getLogger(__name__)
 
@@ -37,29 +32,14 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     original = context.request.original
     if not context.name or original is None:
         return await proceed(context)
-    bridge, found = context.services.bridge, await _claim(context)
+    found = await _claim(context)
     if isinstance(found, Kept):
-        if found.answer is None:
+        answer = kept_answers.give_again(context, found)
+        if answer is None:
             raise _refused(NAME_BUSY, f"{NAME_HEADER}: the call of this name was streamed, and cannot be given again")
-        context.notes.replay_of = found.call
-        return CallReply(protocol=original.protocol, body=found.answer)
-    try:
-        answer = await proceed(context)
-    except BaseException:
-        await _behind(bridge.cross(replays.release, found))
-        raise
-    await _behind(
-        bridge.cross(
-            replays.keep,
-            found,
-            call=context.call_id,
-            answer=context.written(context, answer) if isinstance(answer, CallReply) else None,
-            owner=context.caller.application,
-            now=datetime.now(UTC),
-            kept=context.standing.settings.submissions.content_kept,
-        )
-    )
-    return answer
+        return answer
+    kept = context.standing.settings.submissions.content_kept
+    return await kept_answers.make(context, proceed, found, kind=ContentKind.REPLAY, kept=kept)
 
 
 async def _claim(context: CallContext) -> Claim | Kept:
@@ -73,7 +53,7 @@ async def _claim(context: CallContext) -> Claim | Kept:
                 key=key,
                 request=request,
                 now=datetime.now(UTC),
-                lease=timedelta(seconds=seconds_left(context)) + GRACE,
+                lease=kept_answers.lease_of(context),
                 kept=context.standing.settings.submissions.content_kept,
             )
         except OtherRequest:
@@ -103,14 +83,6 @@ def _asked(context: CallContext) -> str:
     says = (original.protocol.value, original.betas, str(limits.on_device), str(limits.cost_ceiling))
     body = orjson.dumps(original.document) if original.body is None else original.body
     return mark(body, *(each.encode() for each in says))
-
-
-async def _behind(noting: Coroutine[Any, Any, object]) -> None:
-    """Note what became of the name, whatever becomes of the caller. That it cannot be keeps nobody from an answer."""
-    try:
-        await asyncio.shield(asyncio.ensure_future(noting))
-    except (DatabaseFault, VaultError) as error:
-        logger.warning("what became of a named call cannot be noted (%s)", type(error).__name__)
 
 
 def _refused(code: str, message: str) -> CallFailed:

@@ -149,7 +149,7 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         response_model="" if served is None else served.response_model,
         requested_tier=context.request.service_tier,
         served_tier="" if served is None else served.service_tier,
-        cache_hit=notes.replay_of is not None,
+        replay_of=notes.replay_of,
         attempts=tuple(walked),
     )
 

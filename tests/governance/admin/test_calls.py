@@ -189,6 +189,15 @@ def test_an_outcome_is_in_words(operator: Client, values: dict[str, Any], shown:
     assert column(operator.get(LIST), "outcome") == [shown]
 
 
+def test_the_page_of_a_hit_leads_to_the_call_whose_answer_it_was(operator: Client) -> None:
+    made = factories.CallFactory.create()
+    given = factories.CallFactory.create(cache_hit=True, replay_of=made.pk)
+    page = operator.get(page_of(given))
+    assert f"the answer of {made.pk}" in text_of(page)
+    assert f'href="{page_of(made)}"' in page.content.decode()
+    assert "the answer of" not in text_of(operator.get(page_of(made)))
+
+
 def test_a_row_of_the_list_says_when_what_was_asked_and_what_served(operator: Client) -> None:
     factories.CallFactory.create(started_at=NOW, served_provider="prod-west")
     factories.CallFactory.create(started_at=NOW, served_provider="", served_model="")

@@ -41,6 +41,7 @@ def test_criteria_are_proper_fields(operator: Client) -> None:
         prefer_lowest_cost="on",
         plan_limit="2",
         repairs_output="on",
+        cache_seconds="900",
     )
     assert answer.status_code == 302
     spec = load_snapshot().configurations["support-chat"]
@@ -50,7 +51,7 @@ def test_criteria_are_proper_fields(operator: Client) -> None:
     assert spec.criteria.max_cost_input == 2_500_000_000
     assert spec.criteria.prefer_lowest_cost is True
     assert spec.policy_mode == "economy"
-    assert (spec.plan_limit, spec.repairs_output) == (2, True)
+    assert (spec.plan_limit, spec.repairs_output, spec.cache_seconds) == (2, True, 900)
     assert "(Chat, Reads images), economy" in text_of(operator.get(LIST))
 
 

@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from governance import replays, tasks
 from governance.changes.settings import store_setting
-from governance.models import NamedCall, StoredContent
+from governance.models import ContentKind, NamedCall, StoredContent
 from governance.replays import Claim, Kept, OtherRequest
 from telemetry.health import read_health
 from tests.authors import SOMEBODY
@@ -130,7 +130,7 @@ def test_a_name_is_taken_kept_and_free_again() -> None:
     with pytest.raises(OtherRequest):
         take("something else")
     call = uuid4()
-    assert replays.keep(held, call=call, answer=b"{}", owner="helpdesk", now=NOW, kept=DAY)
+    assert replays.keep(held, call=call, answer=b"{}", kind=ContentKind.REPLAY, owner="helpdesk", now=NOW, kept=DAY)
     assert take() == Kept(call, b"{}")
     replays.release(held)  # too late
     assert take(now=NOW + timedelta(hours=23)) == Kept(call, b"{}")
@@ -145,7 +145,9 @@ def test_a_name_whose_process_was_lost_is_taken_over() -> None:
     assert take(now=late - timedelta(seconds=1)) is None
     held = take(now=late)
     assert isinstance(held, Claim)
-    assert not replays.keep(lost, call=uuid4(), answer=b"{}", owner="helpdesk", now=late, kept=DAY)
+    assert not replays.keep(
+        lost, call=uuid4(), answer=b"{}", kind=ContentKind.REPLAY, owner="helpdesk", now=late, kept=DAY
+    )
     replays.release(lost)
     assert not StoredContent.objects.exists()
     assert take(now=late) is None
