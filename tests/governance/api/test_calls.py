@@ -79,6 +79,13 @@ def test_a_call_is_told_with_what_belongs_together(key_holder: Program) -> None:
     assert listed == {name: value for name, value in told.items() if name not in ("attempts", "outcomes")}
 
 
+def test_a_hit_names_the_call_whose_answer_it_was(key_holder: Program) -> None:
+    made = CallFactory.create()
+    given = CallFactory.create(cache_hit=True, replay_of=made.pk)
+    told = [key_holder.get(f"calls/{call.pk}").json()["record"] for call in (made, given)]
+    assert [(each["cache_hit"], each["replay_of"]) for each in told] == [(False, None), (True, str(made.pk))]
+
+
 def test_what_is_not_known_is_null_and_never_zero(key_holder: Program) -> None:
     call = CallFactory.create(
         success=False, served_model="", first_model="", actual_input_tokens=None, actual_output_tokens=None,

@@ -126,11 +126,13 @@ def test_a_configuration_with_a_list_and_a_chain_in_their_order(operator: Progra
             "selection": "listed",
             "listed_models": ["wise", "fast"],
             "fallbacks": ["plan-c", "plan-b"],
+            "cache_seconds": 900,
         },
     )
     assert answer.status_code == 201
     spec = load_snapshot().configurations["support-chat"]
     assert (spec.models, spec.fallbacks) == (("wise", "fast"), ("plan-c", "plan-b"))
+    assert spec.cache_seconds == 900
     answer = operator.patch("configurations/support-chat", {"listed_models": ["huge", "wise"], "fallbacks": ["plan-b"]})
     assert (answer.json()["listed_models"], answer.json()["fallbacks"]) == (["huge", "wise"], ["plan-b"])
     spec = load_snapshot().configurations["support-chat"]
@@ -156,6 +158,7 @@ def test_what_a_configuration_cannot_be(operator: Program) -> None:
         ({"adapter_types": ["telepathy"]}, "adapter_types"),
         ({"policy_mode": "cheapest"}, "policy_mode"),
         ({"plan_limit": 21}, "plan_limit"),
+        ({"cache_seconds": 0}, "cache_seconds"),
         ({"max_input_rate": "-1"}, "max_input_rate"),
     ):
         answer = operator.patch("configurations/a-chat", sent)

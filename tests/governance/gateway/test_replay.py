@@ -41,6 +41,7 @@ def test_the_same_name_gets_the_same_answer(world: World) -> None:
     made, given = world.calls()
     assert (made.cache_hit, made.requests_sent, made.served_model) == (False, 1, "fast")
     assert (given.cache_hit, given.requests_sent, given.served_model, given.success) == (True, 0, "", True)
+    assert (made.replay_of, given.replay_of) == (None, made.pk)
     assert read_health(now=datetime.now(UTC))["openai"].samples == 1
     assert ANSWER.encode() not in b"".join(bytes(each.sealed) for each in StoredContent.objects.all())
 
