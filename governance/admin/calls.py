@@ -99,7 +99,8 @@ class CallAdmin(SearchedByBeginning):
                     ("served_configuration", "response_model"),
                     ("requested_tier", "served_tier"),
                     ("requests_sent", "fallback_attempts", "retries"),
-                    ("from_cache", "failure_kind", "error_class"),
+                    ("failure_kind", "error_class"),
+                    "from_cache",
                 )
             },
         ),
