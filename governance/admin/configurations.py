@@ -192,7 +192,7 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
         (None, {"fields": ("name", "identifier", "description", "is_active")}),
         (
             "How it arrives at a model",
-            {"fields": ("selection", "plan_limit", "repairs_output", "repeats_timeouts", "cache_seconds")},
+            {"fields": ("selection", "plan_limit")},
         ),
         ("The one model", {"fields": ("fixed_model",), "classes": (READ_BY[Selection.FIXED],)}),
         (
@@ -203,6 +203,7 @@ class ConfigurationAdmin(TestedAdmin, NamedRecordAdmin):
             "What every candidate must meet, and what ranks them",
             {"fields": CRITERIA, "classes": (READ_BY[Selection.CRITERIA],)},
         ),
+        ("How a call is made", {"fields": ("repeats_timeouts", "repairs_output", "cache_seconds")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Configuration]:

@@ -21,7 +21,7 @@ from governance.changes.keys import name_of_key
 from governance.changes.records import name_of_evaluation
 from governance.demo.cast import SOURCE
 from governance.demo.operator import EMAILS
-from governance.models import AccessKey, Application, Batch, StoredContent, Submission
+from governance.models import AccessKey, Application, Batch, Budget, StoredContent, Submission
 from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay, UsageHour
 
@@ -32,6 +32,7 @@ AUTHOR = Author("manage.py remove_demo", Channel.COMMAND)
 KINDS: Mapping[type[models.Model], RecordKind] = MappingProxyType(
     {
         AccessKey: RecordKind.KEY,
+        Budget: RecordKind.BUDGET,
         Application: RecordKind.APPLICATION,
         Configuration: RecordKind.CONFIGURATION,  # with its list
         EvaluationResult: RecordKind.EVALUATION,

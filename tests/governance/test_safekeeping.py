@@ -81,7 +81,7 @@ def test_what_has_expired_is_removed_and_nothing_else() -> None:
 
 def test_sealed_bytes_are_not_read_to_be_removed(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     kept()
-    with django_assert_num_queries(6) as captured:  # ids, twice; the rows, who names them, their removal
+    with django_assert_num_queries(7) as captured:  # ids, twice; the rows, who names them, their removal
         safekeeping.remove_expired(now=NOW + HOUR)
     assert not any("sealed" in each["sql"] for each in captured.captured_queries)
 

@@ -60,7 +60,8 @@ def test_a_field_that_is_not_known_is_refused_with_those_that_are(operator: Prog
     assert answer.status_code == 400
     found = complaints(answer)
     assert found["titel"] == [
-        "There is no such field. There are: description, identifier, is_active, may_run_tasks, name, reason."
+        "There is no such field. There are: description, identifier, is_active, may_run_tasks, name, reason, "
+        "requests_per_day, requests_per_minute, tokens_per_day, tokens_per_minute."
     ]
     assert found["created_at"] == ["It can be read only."]
     assert not Application.objects.exists()

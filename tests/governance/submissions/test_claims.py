@@ -158,6 +158,6 @@ def test_a_call_takes_so_many_queries(django_assert_num_queries: DjangoAssertNum
         announce_sending(claim, now=NOW)
     with django_assert_num_queries(1):
         renew(claim, now=NOW)
-    with django_assert_num_queries(12):  # once a call, after its answer: state, settings, content in, content out
+    with django_assert_num_queries(13):  # once a call, after its answer: state, settings, content in, content out
         end(claim, ANSWERED, now=NOW)
     assert Submission.objects.get().state == SubmissionState.DONE
