@@ -118,9 +118,9 @@ def test_the_account_is_opened_and_closed_by_going_on(office: Office) -> None:
 
 
 def test_dark_is_chosen(office: Office) -> None:
-    page = go(office, "/admin/")
+    page, account = go(office, "/admin/"), "[aria-label='Account of oscar']"
     for choice, is_dark in (("Dark", True), ("System", False)):
-        tab_to(page, "[aria-label='Account of oscar']")
+        tab_to(page, account)
         page.keyboard.press("Enter")
         page.wait_for_function("document.activeElement.innerText.includes('Light')")
         while choice not in focused(page):
@@ -128,6 +128,7 @@ def test_dark_is_chosen(office: Office) -> None:
         page.keyboard.press("Enter")
         assert page.locator("html.dark").count() == int(is_dark)
         page.keyboard.press("Escape")
+        page.locator(f":has(> {account}) nav").wait_for(state="hidden")  # while it fades, opening closes it again
 
 
 # --- Setting things up ----------------------------------------------------------------------------------------------
