@@ -15,9 +15,11 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django import DjangoDbBlocker
 
+from budgets.ledger import settle
+from budgets.scopes import Scope
 from governance.changes.records import save_record
 from governance.demo.seed import seed
-from governance.models import AccessKey, AuditEvent, Batch, Submission
+from governance.models import AccessKey, Application, AuditEvent, Batch, Budget, Submission
 from governance.questions import Question
 from governance.submissions.claims import Ending, end
 from governance.submissions.intake import submit_batch
@@ -25,12 +27,14 @@ from governance.tab import operations, policy, routed, why
 from governance.tab.addresses import address_of
 from governance.tab.pages import PANELS
 from routing.core.failures import Failure, FailureKind
+from routing.core.money import Money
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import Operation
 from routing.models import Configuration, LanguageModel, Price, Provider
 from routing.vault import Vault
 from tests.authors import SOMEBODY
 from tests.browser.visitor import Visitor, make_user, visiting
+from tests.budgets.claims import ONE, claim, hold, key_of
 from tests.governance.admin.test_pages import NOT_ADDED, address
 from tests.governance.submissions import orders
 from tests.servers.web import running_web
@@ -69,6 +73,7 @@ def seeded(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[See
             seed(now=timezone.now(), simulator="http://127.0.0.1:9", vault=vault, length=timedelta(days=2))
             rename(LanguageModel.objects.all()[0])
             hand_in()
+            spend()
             make_user("olivia", superuser=True)
             make_user("oscar", group="operator")
             paths = list(pages())
@@ -93,6 +98,19 @@ def hand_in() -> None:
     end(orders.taken_up(second), Ending(answer=None, failure=failure), now=timezone.now())
     orders.taken_up(third, worker="signalbox-worker-7.internal.example:4711")
     orders.handed_in()
+
+
+def spend() -> None:
+    """A budget of which half is spent, with an attempt under way, one that nobody knows the end of, and an overrun."""
+    now = timezone.now()
+    team = Application.objects.all()[0].identifier
+    budget = Budget(identifier="team-month", application=team, currency="USD", limit=10 * ONE, zone="Europe/Berlin")
+    save_record(budget, author=SOMEBODY)
+    account = key_of(Scope(application=team), moment=now)
+    for cost in (2 * ONE, 3 * ONE):  # the second one is above its bound
+        settle(attempt=hold(claim(account, amount=2 * ONE), now=now), cost=Money(cost, "USD"), now=now)
+    settle(attempt=hold(claim(account), now=now), cost=None, now=now)
+    hold(claim(account), now=now)
 
 
 def pages() -> Iterator[str]:
