@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any, TypeVar
 from typing import Protocol as Interface
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from routing.providers.base import Endpoint, Transport
 from routing.slots import Slots
 from telemetry.recorder import Recorder
 from telemetry.records import new_call_id
+
+Done = TypeVar("Done")
 
 
 class FrameStream(Interface):
@@ -127,7 +130,7 @@ def _moment(each: Attempt | PassedOver) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The ways out of the gateway that layers need. ``owed`` is what has to be done, whatever becomes of its call."""
+    """The ways out of the gateway that layers need. ``owed`` are the errands under way (:meth:`owe`)."""
 
     transport: Transport
     slots: Slots
@@ -135,7 +138,34 @@ class Services:
     endpoint_of: Callable[[Standing, str], Endpoint]
     bridge: Bridge
     shared: SharedStore
-    owed: set["asyncio.Task[None]"] = field(default_factory=set)
+    owed: set["asyncio.Task[object]"] = field(default_factory=set)
+
+    def owe(self, errand: Coroutine[Any, Any, Done]) -> "asyncio.Task[Done]":
+        """Do something to its end, whatever becomes of the call. A process that closes waits for it.
+
+        Whoever waits for the task shields it: else being cancelled would cancel the errand.
+        """
+        task = asyncio.create_task(errand)
+        self.owed.add(task)
+        task.add_done_callback(self.owed.discard)
+        return task
+
+    async def take(
+        self, errand: Coroutine[Any, Any, Done], give_back: Callable[[Done], Coroutine[Any, Any, object]]
+    ) -> Done:
+        """Take something for a call. If its caller leaves meanwhile, it is given back once it was taken."""
+        taking = self.owe(errand)
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            self.owe(_return(taking, give_back))
+            raise
+
+
+async def _return(taking: "asyncio.Task[Done]", give_back: Callable[[Done], Coroutine[Any, Any, object]]) -> None:
+    await asyncio.wait([taking])
+    if not taking.cancelled() and taking.exception() is None:
+        await give_back(taking.result())
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,30 @@ GRACE = timedelta(minutes=1)
 logger = logging.getLogger(__name__)
 
 
-def lease_of(context: CallContext) -> timedelta:
-    """For how long a call may hold a name without ending: longer than it may take."""
-    return timedelta(seconds=seconds_left(context)) + GRACE
+async def take(context: CallContext, *, key: str, request: str, kept: timedelta) -> Claim | Kept | None:
+    """Take a name for the call, or what became of the call that has it (:func:`replays.claim`). A caller that leaves
+    meanwhile does not keep it.
+
+    Raises:
+        OtherRequest: the name was given to another request.
+        django.db.Error: the database is away.
+        VaultError: the answer does not open.
+    """
+    services = context.services
+
+    async def give_back(found: Claim | Kept | None) -> None:
+        if isinstance(found, Claim):
+            await services.bridge.cross(replays.release, found)
+
+    taking = services.bridge.cross(
+        replays.claim,
+        key=key,
+        request=request,
+        now=datetime.now(UTC),
+        lease=timedelta(seconds=seconds_left(context)) + GRACE,
+        kept=kept,
+    )
+    return await services.take(taking, give_back)
 
 
 async def make(
@@ -53,13 +74,14 @@ async def make(
     try:
         answer = await proceed(context)
     except BaseException:
-        await _behind(bridge.cross(replays.release, held))
+        await _behind(context, bridge.cross(replays.release, held))
         raise
     if not is_kept(context):
-        await _behind(bridge.cross(replays.release, held))
+        await _behind(context, bridge.cross(replays.release, held))
         return answer
     whole = context.written(context, answer) if context.written is not None and isinstance(answer, CallReply) else None
     await _behind(
+        context,
         bridge.cross(
             replays.keep,
             held,
@@ -69,7 +91,7 @@ async def make(
             owner=context.caller.application,
             now=datetime.now(UTC),
             kept=kept,
-        )
+        ),
     )
     return answer
 
@@ -83,9 +105,9 @@ def give_again(context: CallContext, found: Kept) -> CallReply | None:
     return CallReply(protocol=original.protocol, body=found.answer)
 
 
-async def _behind(noting: Coroutine[Any, Any, object]) -> None:
+async def _behind(context: CallContext, noting: Coroutine[Any, Any, object]) -> None:
     """Note what became of the name, whatever becomes of the caller. That it cannot be keeps nobody from an answer."""
     try:
-        await asyncio.shield(asyncio.ensure_future(noting))
+        await asyncio.shield(context.services.owe(noting))
     except (DatabaseFault, VaultError) as error:
         logger.warning("what became of a call whose answer is kept cannot be noted (%s)", type(error).__name__)

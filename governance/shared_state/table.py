@@ -63,16 +63,18 @@ class TableStore:
     def meter(self, charges: Sequence[Charge], *, force: bool = False) -> Metered:
         """In a transaction that locks the counts' rows, in the order of their keys."""
         with _answering(), transaction.atomic():
-            counts = self._locked(charges)
+            rows = self._locked(charges)
+            counts = [Count.read(row.value) if row.value and row.expires_at > self._now() else None for row in rows]
             metered, booked = meter(charges, counts, now_ms=int(self._clock() * 1000), force=force)
             if metered.refused is None:
-                for charge, count in zip(charges, booked, strict=True):
-                    ends = self._end(keep_seconds(charge, count.used))
-                    SharedState.objects.filter(key=charge.key).update(value=count.spell(), expires_at=ends)
+                for row, charge, count in zip(rows, charges, booked, strict=True):
+                    row.value, row.expires_at = count.spell(), self._end(keep_seconds(charge, count.used))
+                SharedState.objects.bulk_update(rows, ["value", "expires_at"])
             return metered
 
-    def _locked(self, charges: Sequence[Charge]) -> list[Count | None]:
-        """The counts, which nobody else changes until the transaction ends. One that was not there is, and expired."""
+    def _locked(self, charges: Sequence[Charge]) -> list[SharedState]:
+        """The rows of the counts, which nobody else changes until the transaction ends. One that was not there is, and
+        expired."""
         keys = sorted(charge.key for charge in charges)
         rows = SharedState.objects.select_for_update().filter(key__in=keys).order_by("key")
         found = {row.key: row for row in rows}
@@ -80,8 +82,7 @@ class TableStore:
             missing = [SharedState(key=key, value="", expires_at=self._now()) for key in keys if key not in found]
             SharedState.objects.bulk_create(missing, ignore_conflicts=True)
             found = {row.key: row for row in rows.all()}
-        there = [found[charge.key] for charge in charges]
-        return [Count.read(row.value) if row.value and row.expires_at > self._now() else None for row in there]
+        return [found[charge.key] for charge in charges]
 
     def _keep(self, key: str, value: str, seconds: float, *moments: datetime, statement: str) -> bool:
         columns = {name: connection.ops.quote_name(name) for name in ("key", "value", "expires_at")}

@@ -5,11 +5,12 @@ is over, a streamed one when its body has closed.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from functools import partial
 
 from budgets.limits import Allowance, LimitExceeded, admit, settle
-from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
-from routing.core.calls import CallReply, Frame
+from governance.gateway.context import Answer, CallContext, Proceed
+from governance.gateway.streams import EndedStream
+from routing.core.calls import CallReply
 from routing.core.failures import CallFailed, Failure, FailureKind
 
 LIMIT_REACHED = "rate_limit_exceeded"
@@ -33,41 +34,24 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     if isinstance(answer, CallReply):
         await _settle(context, allowance, is_answered=True)
         return answer
-    return _LimitedStream(context, answer, allowance)
+    return EndedStream(answer, partial(_settle, context, allowance, is_answered=True))
 
 
 async def _take(context: CallContext) -> Allowance:
     services = context.services
-    taking = asyncio.ensure_future(
-        services.bridge.cross(
-            admit,
-            services.shared,
-            context.caller.limits,
-            tokens=context.facts.token_estimate,
-            now=context.started_at,
-        )
+    taking = services.bridge.cross(
+        admit,
+        services.shared,
+        context.caller.limits,
+        tokens=context.facts.token_estimate,
+        now=context.started_at,
     )
     try:
-        return await asyncio.shield(taking)
+        return await services.take(taking, partial(_settle, context, is_answered=False))
     except LimitExceeded as exceeded:
         context.notes.standings = exceeded.standings
         failure = Failure(FailureKind.RATE_EXCEEDED, str(exceeded), retry_after=exceeded.wait, code=LIMIT_REACHED)
         raise CallFailed(failure) from None
-    except asyncio.CancelledError:
-        taking.add_done_callback(lambda done: _give_back(context, done))
-        raise
-
-
-def _give_back(context: CallContext, taking: "asyncio.Future[Allowance]") -> None:
-    """The caller left while the call was being admitted: nothing came of what was taken."""
-    if not taking.cancelled() and taking.exception() is None:
-        giving = asyncio.ensure_future(_settle(context, taking.result(), is_answered=False))
-        _GIVING.add(giving)
-        giving.add_done_callback(_GIVING.discard)
-
-
-_GIVING: set["asyncio.Future[None]"] = set()
-"""What nobody waits for, so that it is not thrown away half done."""
 
 
 async def _settle(context: CallContext, allowance: Allowance, *, is_answered: bool) -> None:
@@ -78,7 +62,7 @@ async def _settle(context: CallContext, allowance: Allowance, *, is_answered: bo
     booking = services.bridge.cross(
         settle, services.shared, allowance, requests=1 if sent or is_answered else 0, tokens=tokens
     )
-    await asyncio.shield(asyncio.ensure_future(booking))
+    await asyncio.shield(services.owe(booking))
 
 
 def _tokens_used(context: CallContext) -> int | None:
@@ -89,36 +73,3 @@ def _tokens_used(context: CallContext) -> int | None:
         return sum(usage.prompt + usage.output for usage in reported)
     last = attempts[-1].failure
     return None if last is None or last.kind in _MAY_HAVE_USED else 0
-
-
-class _LimitedStream:
-    """A stream that is booked once, at its end, however it comes."""
-
-    __slots__ = ("_allowance", "_context", "_is_settled", "_stream")
-
-    def __init__(self, context: CallContext, stream: FrameStream, allowance: Allowance) -> None:
-        self._context = context
-        self._stream = stream
-        self._allowance = allowance
-        self._is_settled = False
-
-    def __aiter__(self) -> AsyncIterator[Frame]:
-        return self
-
-    async def __anext__(self) -> Frame:
-        try:
-            return await self._stream.__anext__()
-        except BaseException:  # its end as well
-            await self._settle()
-            raise
-
-    async def aclose(self) -> None:
-        try:
-            await self._stream.aclose()
-        finally:
-            await self._settle()
-
-    async def _settle(self) -> None:
-        if not self._is_settled:
-            self._is_settled = True
-            await _settle(self._context, self._allowance, is_answered=True)

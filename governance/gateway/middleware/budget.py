@@ -7,10 +7,10 @@ booked, since it must not make a call fail. No connection is held while the prov
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
@@ -18,8 +18,9 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 from budgets import ledger
 from budgets.ledger import Claim, OverBudget
 from budgets.scopes import BudgetSpec, Subject, Unpriced
-from governance.gateway.context import Answer, Attempt, CallContext, FrameStream, Proceed, Services
-from routing.core.calls import CallReply, Frame
+from governance.gateway.context import Answer, Attempt, CallContext, Proceed, Services
+from governance.gateway.streams import EndedStream
+from routing.core.calls import CallReply
 from routing.core.catalogue import ModelSpec
 from routing.core.failures import Failure, FailureKind
 from routing.core.money import Money, format_nanos
@@ -65,19 +66,18 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     if isinstance(answer, CallReply):
         await booking.close()
         return answer
-    return _Booked(answer, booking)
+    return EndedStream(answer, booking.close)
 
 
 class _Booking:
     """What one attempt holds, until its outcome is booked."""
 
-    __slots__ = ("_already_sent", "_attempt", "_context", "_is_closed")
+    __slots__ = ("_already_sent", "_attempt", "_context")
 
     def __init__(self, context: CallContext, *, attempt: UUID, already_sent: int) -> None:
         self._context = context
         self._attempt = attempt
         self._already_sent = already_sent
-        self._is_closed = False
 
     async def reserve(self, claims: Sequence[Claim]) -> None:
         """Hold what the attempt can cost.
@@ -115,14 +115,18 @@ class _Booking:
                 ) from None
 
     async def close(self) -> None:
-        """Book the outcome, whoever stops waiting for it. Only the first time counts."""
-        if not self._is_closed:
-            self._is_closed = True
-            await asyncio.shield(_owe(self._context.services, self._outcome()))
+        """Book the outcome, whoever stops waiting for it.
+
+        Waits for the first try, so that what comes next finds room again; and no longer, since there is an answer.
+        """
+        services, tried = self._context.services, asyncio.Event()
+        services.owe(_book(services, self._word(), tried))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await tried.wait()
 
     def _give_back(self, crossing: "asyncio.Future[None]") -> None:
         """Nothing is sent: whatever has become of the reservation, give it back once that is known."""
-        self._is_closed = True
         services, attempt = self._context.services, self._attempt
 
         async def release() -> None:
@@ -131,10 +135,7 @@ class _Booking:
                 return
             await _book(services, partial(ledger.release, attempt=attempt))
 
-        _owe(services, release())
-
-    async def _outcome(self) -> None:
-        await _book(self._context.services, self._word())
+        services.owe(release())
 
     def _word(self) -> Callable[..., bool]:
         """What is to be said to the ledger."""
@@ -154,16 +155,9 @@ class _Booking:
         return sent.cost if is_whole else None
 
 
-def _owe(services: Services, errand: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Do something to its end, whatever becomes of the call."""
-    task = asyncio.create_task(errand)
-    services.owed.add(task)
-    task.add_done_callback(services.owed.discard)
-    return task
-
-
-async def _book(services: Services, word: Callable[..., bool]) -> None:
-    """Tell the ledger. Where it is away for long the attempt becomes an orphan, and its bound uncertain."""
+async def _book(services: Services, word: Callable[..., bool], tried: asyncio.Event | None = None) -> None:
+    """Tell the ledger; ``tried`` is set after the first try. Where the ledger is away for long the attempt becomes an
+    orphan, and its bound uncertain."""
     for seconds in (*_AGAIN, None):
         try:
             await services.bridge.begin(partial(word, now=datetime.now(UTC)))
@@ -173,34 +167,11 @@ async def _book(services: Services, word: Callable[..., bool]) -> None:
         except Exception:
             logger.exception("an outcome cannot be booked; what was reserved for it becomes uncertain")
             return
+        finally:
+            if tried is not None:
+                tried.set()
         if seconds is not None:
             await asyncio.sleep(seconds)
-
-
-class _Booked:
-    """A stream whose outcome is booked once, at its end: finished, broken off, or closed by the caller."""
-
-    __slots__ = ("_booking", "_stream")
-
-    def __init__(self, stream: FrameStream, booking: _Booking) -> None:
-        self._stream = stream
-        self._booking = booking
-
-    def __aiter__(self) -> AsyncIterator[Frame]:
-        return self
-
-    async def __anext__(self) -> Frame:
-        try:
-            return await self._stream.__anext__()
-        except BaseException:
-            await self._booking.close()
-            raise
-
-    async def aclose(self) -> None:
-        try:
-            await self._stream.aclose()
-        finally:
-            await self._booking.close()
 
 
 def _subject(context: CallContext, step: Step) -> Subject:

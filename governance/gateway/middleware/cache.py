@@ -5,12 +5,11 @@ links, nothing that is kept at a vendor. Streams are not given again. What canno
 """
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import orjson
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
-from governance import replays
 from governance.gateway import kept_answers
 from governance.gateway.context import Answer, CacheOutcome, CallContext, Proceed
 from governance.models import ContentKind
@@ -73,14 +72,7 @@ async def _look_up(context: CallContext, configuration: ConfigurationSpec, *, ke
     """What is kept, or the right to keep; ``None`` if another call is about to, or nobody can look."""
     key = _key(context, configuration, _first(context))
     try:
-        return await context.services.bridge.cross(
-            replays.claim,
-            key=key,
-            request=key,
-            now=datetime.now(UTC),
-            lease=kept_answers.lease_of(context),
-            kept=kept,
-        )
+        return await kept_answers.take(context, key=key, request=key, kept=kept)
     except (DatabaseFault, VaultError) as error:
         logger.warning("what is kept of answers cannot be looked up (%s)", type(error).__name__)
         return None

@@ -5,12 +5,10 @@ Twins wait for the one that came first. A stream is made once as well, and canno
 
 import asyncio
 import logging
-from datetime import UTC, datetime
 
 import orjson
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
-from governance import replays
 from governance.gateway import kept_answers
 from governance.gateway.context import Answer, CallContext, Proceed
 from governance.gateway.errors import NAME_BUSY, NAME_HEADER, NAME_TAKEN
@@ -48,13 +46,8 @@ async def _claim(context: CallContext) -> Claim | Kept:
     key, request = mark(context.caller.key.encode(), context.name.encode()), _asked(context)
     while True:
         try:
-            found = await context.services.bridge.cross(
-                replays.claim,
-                key=key,
-                request=request,
-                now=datetime.now(UTC),
-                lease=kept_answers.lease_of(context),
-                kept=context.standing.settings.submissions.content_kept,
+            found = await kept_answers.take(
+                context, key=key, request=request, kept=context.standing.settings.submissions.content_kept
             )
         except OtherRequest:
             message = f"{NAME_HEADER}: a request before had this name, and asked for something else; give it another"

@@ -370,6 +370,29 @@ class TestUnreachable:
             settled(world)
         assert balance() == (cost(world), 0, 0, 0)
 
+    def test_an_answer_does_not_wait_for_a_ledger_that_stays_away(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is there, and it is paid for: what it cost is booked when the ledger is back."""
+        limited(world)
+        is_back, real = threading.Event(), ledger._close
+        monkeypatch.setattr(budget, "_AGAIN", (0.05,) * 600)
+
+        def away(*args: Any, **kwargs: Any) -> bool:
+            if not is_back.is_set():
+                raise OperationalError("gone")
+            return real(*args, **kwargs)
+
+        with patch.object(ledger, "_close", side_effect=away):
+            conversation = world.gateway.begin_chat()
+            try:
+                assert conversation.reply().status == 200
+                assert balance()[0] == 0
+            finally:
+                is_back.set()
+            settled(world)
+        assert balance() == (cost(world), 0, 0, 0)
+
 
 class TestWhatItCosts:
     def test_a_call_without_a_budget_asks_the_database_nothing(

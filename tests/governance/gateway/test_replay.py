@@ -1,5 +1,6 @@
 """A call that its caller names is made once, however often it comes."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Conversation, Reply, question
 from tests.governance.gateway.upstream import ANSWER, answers, fails, streams
 from tests.servers.fake_provider import Pause
+from tests.servers.web import wait_until
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -83,6 +85,28 @@ def test_a_call_has_its_name_for_longer_than_it_may_take(world: World, monkeypat
     world.script(answers())
     assert ask(world).status == 200
     assert timedelta(seconds=3000) < taken[0] <= timedelta(seconds=3060)
+
+
+def test_whoever_leaves_while_a_name_is_taken_does_not_keep_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the same call could not be made again before its lease is over."""
+    began, may_go_on = threading.Event(), threading.Event()
+    claim = replays.claim
+
+    def slow(**asked: Any) -> Claim | Kept | None:
+        began.set()
+        may_go_on.wait(10)
+        return claim(**asked)
+
+    monkeypatch.setattr(replays, "claim", slow)
+    conversation = begin(world)
+    assert began.wait(10)
+    conversation.hang_up()
+    conversation.finish()
+    may_go_on.set()
+    wait_until(lambda: not world.gateway.service.services.owed)
+    assert not NamedCall.objects.exists()
+    world.script(answers())
+    assert (ask(world).status, world.asked) == (200, [1, 0, 0])
 
 
 def test_a_failure_gives_the_name_back(world: World) -> None:
