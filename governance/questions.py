@@ -7,7 +7,7 @@ force reads them, so a hypothetical that does read them finds them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from governance.access.directory import Caller
@@ -17,7 +17,7 @@ from routing.core.configuration import ConfigurationSpec
 from routing.core.plan import Plan
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.requirements import UNLIMITED, Limits, Requirements
-from routing.core.vocabulary import Operation
+from routing.core.vocabulary import Capability, Operation
 
 
 class UnknownConfiguration(LookupError):
@@ -56,6 +56,8 @@ class Answer:
         configuration: as recorded; one that is switched off is answered as if it were on.
         policy: the installation's policy it was decided by, hypothetical parts included.
         plan: the routes a call would walk, fallback configurations included.
+        kept_for: for how long a deterministic request of this kind gets the answer that its application had to the
+            same one before, without anybody being asked; ``None`` if it never does.
         asked_at: the moment whose prices and figures these are.
     """
 
@@ -65,6 +67,7 @@ class Answer:
     ruling: Ruling
     plan: Plan
     explanation: Explanation
+    kept_for: timedelta | None
     asked_at: datetime
 
 
@@ -108,12 +111,22 @@ def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller
         explanation=explain(
             ruling.decision, open_needs=[need for need in open_needs(requirements) if need not in known]
         ),
+        kept_for=_kept_for(question, spec, most=standing.settings.submissions.content_kept),
         asked_at=now,
     )
 
 
 def _anything(_: str) -> bool:
     return True
+
+
+_NEVER_KEPT = frozenset({Operation.STREAM, Operation.STREAM_TOOLS, Operation.TOOLS})
+
+
+def _kept_for(question: Question, spec: ConfigurationSpec, *, most: timedelta) -> timedelta | None:
+    """What is streamed, and what may call tools, the response cache neither keeps nor gives."""
+    is_never_kept = question.operation in _NEVER_KEPT or Capability.TOOLS in question.needs
+    return None if is_never_kept else spec.keeps_answers_for(most)
 
 
 def suppose(standing: Standing, *, mode: PolicyMode | None = None, history: bool | None = None) -> Standing:

@@ -45,14 +45,14 @@ def claim(*, key: str, request: str, now: datetime, lease: timedelta, kept: time
         now: this moment.
         lease: for how long the call may hold the name without ending, which has to be longer than it may take: after
             that its process is taken for lost.
-        kept: for how long the name and its answer are kept.
+        kept: for how long the name and its answer are kept, but the name at least for the lease.
 
     Raises:
         OtherRequest: the name was given to another request.
         VaultError: the answer does not open.
     """
     NamedCall.objects.filter(key=key, expires_at__lte=now).delete()
-    row = NamedCall(key=key, request=request, claim=uuid4(), due_at=now + lease, expires_at=now + kept)
+    row = NamedCall(key=key, request=request, claim=uuid4(), due_at=now + lease, expires_at=now + max(lease, kept))
     NamedCall.objects.bulk_create([row], ignore_conflicts=True)  # whoever comes second finds the first
     there = NamedCall.objects.select_related("answer").filter(key=key).first()
     if there is None:

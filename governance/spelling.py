@@ -4,6 +4,7 @@ Prices and single costs are exact, never rounded. Sums, means, times and shares 
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
 from routing.core.money import NANOS, Money, format_nanos
@@ -13,6 +14,7 @@ ABSENT = "—"
 """What pages show where there is no figure."""
 
 _CENT = Decimal("0.01")
+_UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def spell_rate(nanos: int) -> str:
@@ -54,6 +56,14 @@ def spell_share(share: float | None) -> str:
     if share is None:
         return ABSENT
     return "below 0.1 %" if 0 < share < 0.001 else f"{share * 100:.1f} %"
+
+
+def spell_period(period: timedelta) -> str:
+    """A period in the largest unit that counts it in whole numbers."""
+    seconds = int(period.total_seconds())
+    unit, length = next((name, length) for name, length in _UNITS if seconds % length == 0)
+    count = seconds // length
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
 def spell_milliseconds(milliseconds: float) -> str:

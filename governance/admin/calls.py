@@ -31,7 +31,7 @@ from governance.admin.finding import (
 from governance.admin.records import ReadOnlyAdmin
 from governance.admin.usage_report import usage_report
 from governance.spelling import ABSENT, spell_cost
-from governance.tab.explained import recorded_decision, recorded_page
+from governance.tab.explained import given_again, recorded_decision, recorded_page
 from governance.tab.scenarios import scenario_answer
 from governance.tab.words import outcome_words, reason_words
 from routing.core.vocabulary import LABELS, SkipReason
@@ -250,6 +250,7 @@ class CallAdmin(SearchedByBeginning):
             "attempts": attempts,
             "decision": None if record is None else recorded_page(record.document),
             "decision_recorded": record is not None,
+            "given_again": given_again(call),
             "served_route": f"{call.served_provider}/{call.served_model}",
             "scenario_url": "" if record is None else scenario_url(record),
         }

@@ -22,6 +22,7 @@ from governance.api.serializers import MoneySerializer, StrictSerializer
 from governance.api.usage import UsageTokensSerializer
 from governance.api.views import ApiView, Operation
 from governance.explanations import explain
+from governance.origins import Origin, Recognition, origin_of
 from routing.core.money import Money
 from routing.core.transcript import TranscriptError, restore
 from telemetry.models import Attempt, Call
@@ -113,6 +114,26 @@ class OutcomeReport(StrictSerializer):
     )
 
 
+class OriginSerializer(StrictSerializer):
+    """The call whose answer was given again."""
+
+    recognition = serializers.ChoiceField(
+        [each.value for each in Recognition], help_text="By what the call was recognised as one answered before."
+    )
+    call = serializers.UUIDField()
+    explanation = serializers.CharField(help_text="Where the decision is that led to the answer.")
+
+
+class CallExplanationSerializer(ExplanationSerializer):
+    """Why this model. No model was asked for a call that was given an answer again."""
+
+    call = serializers.UUIDField(
+        help_text="The call that was decided so: the one asked about, or the one whose answer it was given before "
+        "anything was decided."
+    )
+    given_again = OriginSerializer(allow_null=True, help_text="Whose answer the call was given; null if its own.")
+
+
 class CallExplanationView(ApiView):
     """Why this model."""
 
@@ -120,18 +141,25 @@ class CallExplanationView(ApiView):
         "GET": Operation(
             name="explain_call",
             summary="Say why this model served a call",
-            about="By the figures that decided it then. A virtual key is told of the models it may use, and of nothing "
-            "that other applications' calls have measured.",
+            about="By the figures that decided it then. Of a call that was given an answer again it says whose; a "
+            "repetition of a named call was not decided itself, and has the decision of that one. A virtual key is "
+            "told of the models it may use, and of nothing that other applications' calls have measured.",
             permit=both("telemetry.view_call"),
-            answer=ExplanationSerializer,
+            answer=CallExplanationSerializer,
         )
     }
 
     def get(self, request: Request, call: UUID) -> HttpResponseBase:
         caller = caller_of(request)
         row = find_call(call, caller)
+        origin = origin_of(row)
+        if origin is not None and row.decision is None:
+            row = detailed_calls(caller).filter(pk=origin.call).first() or row
         if row.decision is None:
-            raise ApiProblem(ProblemType.NOT_FOUND, "Nothing was decided for this call, or it was not recorded.")
+            whose = "" if origin is None else f" It was given the answer of the call {origin.call}."
+            raise ApiProblem(
+                ProblemType.NOT_FOUND, f"Nothing was decided for this call, or it was not recorded.{whose}"
+            )
         try:
             decision = restore(row.decision.document)
         except TranscriptError:
@@ -141,7 +169,19 @@ class CallExplanationView(ApiView):
         explanation = explain(decision)
         allowed = None if caller is None else caller.allowed_models
         refusal = explanation.refusal and decision.refusal(allowed_models=allowed)
-        return Response(explanation_document(explanation, caller=caller, refusal=refusal))
+        document = explanation_document(explanation, caller=caller, refusal=refusal)
+        return Response({**document, "call": str(row.pk), "given_again": _origin_document(origin)})
+
+
+def _origin_document(origin: Origin | None) -> dict[str, str] | None:
+    if origin is None:
+        return None
+    call = str(origin.call)
+    return {
+        "recognition": origin.recognition.value,
+        "call": call,
+        "explanation": f"/api/v1/calls/{call}/explanation",
+    }
 
 
 class OutcomesView(ApiView):

@@ -73,6 +73,11 @@ class AnswerSerializer(StrictSerializer):
     is_active = serializers.BooleanField(help_text="Whether the configuration is switched on; calls for others fail.")
     plan = StepSerializer(many=True, help_text="The routes a call would walk, fallback configurations included.")
     passed_over = PassedOverSerializer(many=True)
+    kept_for_seconds = serializers.IntegerField(
+        allow_null=True,
+        help_text="For how long a deterministic request gets the answer that its application had to the same one "
+        "before, without any route being asked; null if it never does.",
+    )
     explanation = ExplanationSerializer()
 
 
@@ -133,5 +138,6 @@ def _document(answer: Answer, caller: Caller | None, circuits: Circuits) -> dict
             for each in answer.plan.skips
             if caller is None or each.reason not in _OF_A_CONFIGURATION or caller.may_ask_for(each.name)
         ],
+        "kept_for_seconds": None if answer.kept_for is None else int(answer.kept_for.total_seconds()),
         "explanation": explanation_document(answer.explanation, caller=caller, refusal=told),
     }

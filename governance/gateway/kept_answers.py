@@ -85,7 +85,7 @@ async def make(
         bridge.cross(
             replays.keep,
             held,
-            call=context.call_id,
+            call=context.notes.replay_of or context.call_id,  # whichever a model was asked for
             answer=whole,
             kind=kind,
             owner=context.caller.application,

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
+
 from governance.explanations import (
     SIGNALS,
     BasisReason,
@@ -25,6 +27,7 @@ from governance.explanations import (
     SignalStatus,
     explain,
 )
+from governance.origins import Recognition, origin_of
 from governance.questions import Question
 from governance.spelling import ABSENT, capability_words, spell_cost, spell_rate
 from governance.tab.addresses import address_of
@@ -32,6 +35,7 @@ from routing.core.decision import Decision
 from routing.core.signals import MIN_CALLS, HealthFigure
 from routing.core.transcript import restore
 from routing.core.vocabulary import LABELS, OPERATION_CAPABILITY, Labels, Selection, SignalName
+from telemetry.models import Call
 
 NO_DATA = "no data"
 NOT_COLLECTED = "not collected in this mode"
@@ -88,8 +92,13 @@ WORDS = Labels(
         OpenNeed.KEY: "A key that allows the models and the fallback configurations",
         OpenNeed.COST_CEILING: "A cost below the ceiling that the caller may send",
     },
+    {
+        Recognition.RESPONSE_CACHE: "its configuration keeps answers, and its application had asked the same before",
+        Recognition.IDEMPOTENCY_KEY: "its caller had made it before, under the same Idempotency-Key",
+    },
 )
-"""Every member of every enumeration of explanations, in words. A test fails when one is missing."""
+"""Every member of every enumeration of explanations, and of where answers come from, in words. A test fails when one is
+missing."""
 
 
 _OF_HISTORY = frozenset({SignalName.LATENCY, SignalName.CALL_COST})
@@ -144,6 +153,25 @@ class ExplanationPage:
     open_needs: Sequence[str]
     ranked: bool
     ask_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAgain:
+    """Whose answer a call was given instead of a model's, and why. ``url`` is the page of the call that was made, where
+    the decision is that led to the answer."""
+
+    why: str
+    call: str
+    url: str
+
+
+def given_again(call: Call) -> GivenAgain | None:
+    """Whose answer a call was given, without asking whether that one's row is still there; ``None`` if its own."""
+    origin = origin_of(call)
+    if origin is None:
+        return None
+    page = reverse("admin:telemetry_call_change", args=[origin.call])
+    return GivenAgain(WORDS[origin.recognition], str(origin.call), f"{page}#why-this-model")
 
 
 def recorded_page(document: Mapping[str, Any]) -> ExplanationPage | None:

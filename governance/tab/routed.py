@@ -42,10 +42,12 @@ class CallRow:
         moved: what moved the decision, in words; ``is_moved`` if signals did.
         refused: the distinct reasons for which candidates were refused.
         record_url: the decision's record; empty where none was kept.
+        origin_url: the call whose answer it was given; empty if a model was asked.
     """
 
     url: str
     record_url: str
+    origin_url: str
     started_at: datetime
     configuration: str
     operation: str
@@ -118,6 +120,7 @@ def _row(call: RoutedCall) -> CallRow:
     return CallRow(
         url=reverse("admin:telemetry_call_change", args=[call.call_id]),
         record_url=reverse("admin:telemetry_decisionrecord_change", args=[call.digest]) if call.digest else "",
+        origin_url=reverse("admin:telemetry_call_change", args=[call.replay_of]) if call.replay_of else "",
         started_at=call.started_at,
         configuration=call.configuration,
         operation=operation_words(call.operation),

@@ -14,6 +14,7 @@ from governance.decisions import Standing
 from governance.explanations import Explanation
 from governance.gateway.service import standing_now
 from governance.questions import Answer, Question, ask
+from governance.spelling import spell_period
 from governance.tab.addresses import OFF, ON, SCENARIO, WHY, address_of, scenario_address_of, spell_question
 from governance.tab.explained import WORDS, ExplanationPage, page_of
 from governance.tab.panels import Content, Download, Panel
@@ -106,6 +107,7 @@ class Reply:
         verdict: the answer in one sentence.
         supposed: what was supposed, in words; empty for the policy in force.
         instead: for a hypothetical, what the policy in force leads to.
+        kept_for: for how long a call like it may be answered without asking anybody; empty if it never is.
     """
 
     verdict: str
@@ -116,6 +118,7 @@ class Reply:
     decision: ExplanationPage
     routes: Sequence[Route]
     skips: Sequence[tuple[str, str]]
+    kept_for: str
     url: str
     scenario_url: str
     asked_at: datetime
@@ -202,6 +205,7 @@ def _reply(found: Answer, in_force: Answer | None, circuits: Circuits) -> Reply:
             for step in found.plan.steps
         ],
         skips=[(skip.name, skip.detail) for skip in found.plan.skips],
+        kept_for="" if found.kept_for is None else spell_period(found.kept_for),
         url=address_of(question),
         scenario_url=scenario_address_of(question),
         asked_at=found.asked_at,

@@ -1,6 +1,7 @@
 """A configuration: the name an application asks for, and how it arrives at a model."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from routing.core.policy import PolicyMode
 from routing.core.vocabulary import ListedOrder, Selection
@@ -51,6 +52,11 @@ class ConfigurationSpec:
     repeats_timeouts: bool = False
     cache_seconds: int | None = None
     is_active: bool = True
+
+    def keeps_answers_for(self, most: timedelta) -> timedelta | None:
+        """For how long it gives an answer again, where nothing may be kept for longer than ``most``; ``None`` if it
+        keeps none."""
+        return None if self.cache_seconds is None else min(timedelta(seconds=self.cache_seconds), most)
 
 
 def override(model: str) -> ConfigurationSpec:

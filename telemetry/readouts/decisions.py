@@ -14,8 +14,8 @@ MOST = 50
 
 _READ = (
     "pk", "started_at", "requested", "operation", "application", "source", "success", "failure_kind", "latency_ms",
-    "fallback_attempts", "cache_hit", "served_provider", "served_model", "served_configuration", "policy_mode",
-    "candidates", "rejection_reasons", "preference", "decision_id", "actual_cost_nanos", "cost_currency",
+    "fallback_attempts", "cache_hit", "replay_of", "served_provider", "served_model", "served_configuration",
+    "policy_mode", "candidates", "rejection_reasons", "preference", "decision_id", "actual_cost_nanos", "cost_currency",
     "complexity_score", "context_percent", "facts_shape", "facts_tools", "facts_payload_bytes", "facts_token_estimate",
 )  # fmt: skip
 
@@ -38,6 +38,7 @@ class RoutedCall:
     """A decided call.
 
     Attributes:
+        replay_of: the call whose answer it was given; ``None`` if a model was asked.
         provider, model: who served it; empty if nobody did.
         served_configuration: whose route served; the one asked for unless a fallback configuration rescued the call.
         mode: the mode as recorded, ``listed:`` and an order where the configuration lists its models.
@@ -57,6 +58,7 @@ class RoutedCall:
     latency_ms: float
     fallback_attempts: int
     cache_hit: bool
+    replay_of: UUID | None
     provider: str
     model: str
     served_configuration: str
@@ -98,6 +100,7 @@ def _routed(call: Call) -> RoutedCall:
         latency_ms=call.latency_ms,
         fallback_attempts=call.fallback_attempts,
         cache_hit=call.cache_hit,
+        replay_of=call.replay_of,
         provider=call.served_provider,
         model=call.served_model,
         served_configuration=call.served_configuration,

@@ -1,17 +1,23 @@
 """Questions that nobody calls with: answered as a call would be, and a hypothetical changes the policy alone."""
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governance.decisions import Standing, lay_out, rule
 from governance.explanations import Explanation, HistoryUse, OpenNeed, SignalStatus
+from governance.gateway.middleware.cache import is_deterministic
+from governance.gateway.protocols import openai_chat, openai_completions, openai_embeddings
 from governance.questions import Question, UnknownConfiguration, ask, open_needs, suppose
+from routing.core.calls import CallRequest
 from routing.core.plan import Skip
 from routing.core.policy import PolicyMode, RoutingPolicy
-from routing.core.requirements import Requirements
+from routing.core.requirements import Requirements, measure, requirements_of
 from routing.core.vocabulary import Capability, Operation, SignalName, SkipReason
 from tests.governance.test_decisions import CONFIGURATIONS, NOW, standing_of
 
@@ -140,3 +146,48 @@ def test_supposing_nothing_is_what_is_in_force() -> None:
     assert not Question("ranked").is_hypothetical
     assert Question("ranked", history=False).is_hypothetical
     assert Question("ranked", mode=PolicyMode.QUALITY).is_hypothetical
+
+
+# --- Answers that are kept ------------------------------------------------------------------------------------------
+
+HELLO: dict[str, Any] = {"model": "ranked", "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+OFFERED = {"tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]}
+REQUESTS: dict[Operation, CallRequest] = {
+    Operation.CHAT: openai_chat.read_request(orjson.dumps(HELLO)),
+    Operation.VISION: openai_chat.read_request(
+        orjson.dumps({**HELLO, "messages": [{"role": "user", "content": [PICTURE]}]})
+    ),
+    Operation.TOOLS: openai_chat.read_request(orjson.dumps({**HELLO, **OFFERED})),
+    Operation.STREAM: openai_chat.read_request(orjson.dumps({**HELLO, "stream": True})),
+    Operation.STREAM_TOOLS: openai_chat.read_request(orjson.dumps({**HELLO, **OFFERED, "stream": True})),
+    Operation.EMBED: openai_embeddings.read_request(orjson.dumps({"model": "ranked", "input": "Hello"})),
+    Operation.COMPLETE: openai_completions.read_request(
+        orjson.dumps({"model": "ranked", "prompt": "Hello", "temperature": 0})
+    ),
+}
+
+
+def keeping(seconds: int | None) -> Standing:
+    """What is in force, with a configuration that keeps answers."""
+    standing = standing_of()
+    configurations = standing.snapshot.configurations
+    spec = replace(configurations["ranked"], cache_seconds=seconds)
+    return replace(standing, snapshot=replace(standing.snapshot, configurations={**configurations, "ranked": spec}))
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_what_may_be_kept_is_what_the_cache_looks_for(operation: Operation) -> None:
+    request = REQUESTS[operation]
+    assert requirements_of(request, measure(request)).operation is operation
+    kept_for = ask(keeping(600), Question("ranked", operation), now=NOW).kept_for
+    assert kept_for == (timedelta(minutes=10) if is_deterministic(request) else None)
+
+
+def test_nothing_is_kept_unless_the_configuration_says_so_and_no_longer_than_content() -> None:
+    most = standing_of().settings.submissions.content_kept
+    kept = [ask(keeping(seconds), Question("ranked", Operation.CHAT), now=NOW).kept_for for seconds in (None, 1, 10**9)]
+    assert kept == [None, timedelta(seconds=1), most]
+    tools = Question("ranked", Operation.CHAT, needs=frozenset({Capability.TOOLS}))
+    assert ask(keeping(600), tools, now=NOW).kept_for is None
+    assert ask(keeping(600), Question("ranked"), now=NOW).kept_for == timedelta(minutes=10)  # of no operation: perhaps

@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Answer with what is kept, or make the call and keep what its first candidate answers."""
     configuration, notes = _configuration(context), context.notes
-    if configuration is None or configuration.cache_seconds is None or context.written is None:
+    if configuration is None or context.written is None:
         return await proceed(context)
-    if not is_deterministic(context.request):
+    kept = configuration.keeps_answers_for(context.standing.settings.submissions.content_kept)
+    if kept is None or not is_deterministic(context.request):
         return await proceed(context)
-    kept = min(timedelta(seconds=configuration.cache_seconds), context.standing.settings.submissions.content_kept)
     found = await _look_up(context, configuration, kept=kept)
     answer = kept_answers.give_again(context, found) if isinstance(found, Kept) else None
     notes.cache = CacheOutcome.MISS if answer is None else CacheOutcome.HIT

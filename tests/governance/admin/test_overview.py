@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from governance.changes.settings import store_setting
-from governance.spelling import spell_milliseconds, spell_share, spell_sum
+from governance.spelling import spell_milliseconds, spell_period, spell_share, spell_sum
 from routing.core.money import Money
 from telemetry.readouts.periods import Period
 from tests.authors import SOMEBODY
@@ -64,6 +64,9 @@ def test_shares_and_times() -> None:
         "—", "0.0 %", "below 0.1 %", "2.1 %", "100.0 %",
     ]  # fmt: skip
     assert [spell_milliseconds(each) for each in (412.4, 1_237.0, 12_345.0)] == ["412 ms", "1,237 ms", "12.3 s"]
+    assert [spell_period(timedelta(seconds=each)) for each in (1, 90, 600, 7200, 86_400, 90_000)] == [
+        "1 second", "90 seconds", "10 minutes", "2 hours", "1 day", "25 hours",
+    ]  # fmt: skip
 
 
 # --- Who sees it ----------------------------------------------------------------------------------------------------

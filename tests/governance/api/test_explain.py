@@ -44,7 +44,18 @@ def test_an_operator_is_told_everything(operator: Program) -> None:
     ]
     assert told["explanation"]["mode"] == "balanced"
     assert "key" in told["explanation"]["open_needs"]
+    assert told["kept_for_seconds"] is None
     assert not Call.objects.exists()
+
+
+@pytest.mark.usefixtures("catalogue")
+def test_for_how_long_answers_are_kept(operator: Program) -> None:
+    ConfigurationFactory.create(identifier="cached-chat", criteria=True, cache_seconds=600)
+    told = [
+        operator.post("explain", {"configuration": "cached-chat", "operation": operation}).json()["kept_for_seconds"]
+        for operation in ("chat", "stream")
+    ]
+    assert told == [600, None]
 
 
 @pytest.mark.usefixtures("catalogue")

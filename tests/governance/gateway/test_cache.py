@@ -197,7 +197,7 @@ def test_a_hit_may_have_a_name(cached: World) -> None:
     given = ask(cached, headers={"idempotency-key": "order-17"})
     again = ask(cached, headers={"idempotency-key": "order-17"})
     assert (outcome(given), outcome(again)) == ("hit", None)
-    assert again.headers["x-signalbox-replay-of"] == given.headers["x-signalbox-call"]
+    assert again.headers["x-signalbox-replay-of"] == given.headers["x-signalbox-replay-of"]
 
 
 def test_without_the_database_the_call_is_made(cached: World, monkeypatch: pytest.MonkeyPatch) -> None:

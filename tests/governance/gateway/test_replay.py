@@ -163,6 +163,18 @@ def test_a_name_is_taken_kept_and_free_again() -> None:
 
 
 @pytest.mark.django_db
+def test_a_name_is_kept_for_as_long_as_its_call_may_take_whatever_is_kept_of_content() -> None:
+    """A call may take a day, and content may be kept for an hour: it is made once all the same."""
+    hours = [timedelta(hours=each) for each in (1, 2, 24)]
+    taken = [
+        replays.claim(key="name", request="asked", now=NOW + since, lease=hours[2], kept=hours[0])
+        for since in (timedelta(0), hours[0], hours[1])
+    ]
+    assert isinstance(taken[0], Claim)
+    assert taken[1:] == [None, None]
+
+
+@pytest.mark.django_db
 def test_a_name_whose_process_was_lost_is_taken_over() -> None:
     lost = take()
     assert isinstance(lost, Claim)

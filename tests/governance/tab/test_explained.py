@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from governance import explanations
+from governance import explanations, origins
 from governance.explanations import SignalStatus, explain
 from governance.spelling import ABSENT
 from governance.tab.explained import (
@@ -163,10 +163,11 @@ def test_a_document_that_cannot_be_read_is_said_to_be_so(content: dict[str, Any]
 def test_every_word_of_an_explanation_has_words() -> None:
     ours = [
         each
-        for each in vars(explanations).values()
-        if isinstance(each, type) and issubclass(each, StrEnum) and each.__module__ == explanations.__name__
+        for module in (explanations, origins)
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, StrEnum) and each.__module__ == module.__name__
     ]
-    assert len(ours) == 6
+    assert len(ours) == 7
     assert all(WORDS[member] for enumeration in ours for member in enumeration)
 
 

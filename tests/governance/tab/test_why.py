@@ -26,6 +26,7 @@ from governance.tab.why import PANEL, QuestionForm
 from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.transcript import canonical, digest, document, outline
 from routing.core.vocabulary import Operation
+from routing.models import Configuration
 from tests import factories
 from tests.authors import SOMEBODY
 from tests.governance.admin.pages import text_of, words_of
@@ -201,6 +202,17 @@ def test_a_switched_off_configuration_is_answered_and_said_to_be_so(catalogue: N
 def test_a_refusal_is_the_callers_own(catalogue: None, operator: Client) -> None:
     page = words_of(ask(operator, configuration="support-chat", operation="chat", needs="vision"))
     assert "no model that could serve declares chat, vision, which chat needs" in page
+
+
+def test_whether_an_answer_may_be_kept_is_said(catalogue: None, operator: Client) -> None:
+    configuration = Configuration.objects.get(identifier="support-chat")
+    configuration.cache_seconds = 600
+    configuration.save()
+    told = "this configuration keeps answers for 10 minutes"
+    assert told in words_of(ask(operator, configuration="support-chat", operation="chat"))
+    for nothing in ({"operation": "tools"}, {"operation": "chat", "needs": "tools"}):
+        assert told not in words_of(ask(operator, configuration="support-chat", **nothing))
+    assert "keeps answers" not in words_of(ask(operator, configuration="off-chat", operation="chat"))
 
 
 def test_a_hypothetical_says_so_and_changes_nothing(measured: None, operator: Client) -> None:

@@ -49,6 +49,7 @@ def test_all_of_a_call_is_told() -> None:
             latency_ms=812.5,
             fallback_attempts=1,
             cache_hit=False,
+            replay_of=None,
             provider="lab",
             model="huge",
             served_configuration="plain-chat",
