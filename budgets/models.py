@@ -1,7 +1,7 @@
-"""The ledger's tables: accounts with their balance, the entries that the balance is the sum of, and what is held for
-attempts that are under way.
+"""The ledger's tables: accounts with their balance, the entries that the balance is the sum of, what is held for
+attempts that are under way, and which thresholds of budgets the balance has crossed.
 
-Amounts are whole nano-units of the account's currency. Nobody but ``ledger`` writes here.
+Amounts are whole nano-units of the account's currency. Nobody but ``ledger`` and ``crossings`` writes here.
 """
 
 from typing import Any, ClassVar
@@ -54,11 +54,11 @@ class Account(models.Model):
 
 
 class EntryError(RuntimeError):
-    """An attempt to change or remove an entry."""
+    """An attempt to change or remove what is only ever added."""
 
 
 class EntryQuerySet(models.QuerySet[Any]):
-    """Entries are added, and neither changed nor removed."""
+    """Rows are added, and neither changed nor removed."""
 
     def update(self, **kwargs: Any) -> int:
         raise EntryError("entries of the ledger cannot be changed")
@@ -70,7 +70,24 @@ class EntryQuerySet(models.QuerySet[Any]):
     delete.queryset_only = True  # type: ignore[attr-defined]  # as Django's own: no manager deletes everything
 
 
-class Entry(models.Model):
+class AddedOnly(models.Model):
+    """A row of the ledger that is added once, and stays as it is."""
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    def save(self, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise EntryError("entries of the ledger cannot be changed")
+        super().save(**{**kwargs, "force_insert": True})
+
+    def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
+        raise EntryError("entries of the ledger cannot be removed")
+
+
+class Entry(AddedOnly):
     """One movement of one account: by how much each part of its balance changed.
 
     ``limit`` is the hard limit that a reservation was admitted under, ``None`` where none bound; so the entries prove
@@ -89,8 +106,6 @@ class Entry(models.Model):
     is_overrun = models.BooleanField(default=False)
     at = models.DateTimeField()
 
-    objects = EntryQuerySet.as_manager()
-
     class Meta:
         ordering: ClassVar = ["-id"]
         indexes: ClassVar = [
@@ -104,13 +119,30 @@ class Entry(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.attempt}"
 
-    def save(self, **kwargs: Any) -> None:
-        if not self._state.adding:
-            raise EntryError("entries of the ledger cannot be changed")
-        super().save(**{**kwargs, "force_insert": True})
 
-    def delete(self, using: Any = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        raise EntryError("entries of the ledger cannot be removed")
+class Crossing(AddedOnly):
+    """A threshold of a budget that was crossed in an account: once, and for good, since an account is of one window.
+
+    ``budget`` is its identifier, ``threshold`` in per cent of the limit; ``limit``, ``spent`` and ``uncertain`` are the
+    figures that were compared.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="crossings", db_index=False)
+    budget = models.CharField(max_length=100)
+    threshold = models.PositiveSmallIntegerField()
+    limit = models.BigIntegerField()
+    spent = models.BigIntegerField()
+    uncertain = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["account", "budget", "threshold"], name="budgets_crossing_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.budget} past {self.threshold} %"
 
 
 class Hold(models.Model):

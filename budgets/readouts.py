@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from budgets.crossings import percent_of
 from budgets.models import Account
 from budgets.scopes import EACH, BudgetSpec, Scope, scope_of
 from budgets.windows import Window, window_at
@@ -39,7 +40,7 @@ class Standing:
 
     def percent(self, part: int) -> int:
         """A part of the limit in whole per cent, at most 100."""
-        return 100 if self.limit <= 0 else min(100, part * 100 // self.limit)
+        return percent_of(part, limit=self.limit)
 
 
 def standings(budgets: Iterable[BudgetSpec], *, now: datetime) -> Mapping[str, tuple[Standing, ...]]:
@@ -61,18 +62,12 @@ def _of(
     mine = [
         _standing(budget, window, row, scope, now=now)
         for row, scope in accounts
-        if row.window == window.identity and row.currency == budget.currency and _counts_for(budget.scope, scope)
+        if row.window == window.identity and row.currency == budget.currency and budget.scope.covers(scope)
     ]
     is_one = EACH not in budget.scope.document.values()
     if is_one and not mine:
         return (_untouched(budget, window, now=now),)
     return tuple(sorted(mine, key=lambda each: each.left))
-
-
-def _counts_for(wanted: Scope, scope: Scope) -> bool:
-    """Whether an account's scope is that of a budget, or one of the many that its ``*`` stand for."""
-    pairs = zip(wanted.parts(everything=True), scope.parts(everything=True), strict=True)
-    return all(value is not None if meant == EACH else value == meant for (_, meant), (_, value) in pairs)
 
 
 def _standing(budget: BudgetSpec, window: Window, row: Account, scope: Scope, *, now: datetime) -> Standing:

@@ -49,6 +49,11 @@ class Scope:
         """The scope of the account that the subject counts in: each ``*`` as the subject's own value."""
         return Scope(**{name: getattr(subject, name) if wanted == EACH else wanted for name, wanted in self.parts()})
 
+    def covers(self, account: "Scope") -> bool:
+        """Whether an account's scope is this one, or one of the many that its ``*`` stand for."""
+        pairs = zip(self.parts(everything=True), account.parts(everything=True), strict=True)
+        return all(value is not None if meant == EACH else value == meant for (_, meant), (_, value) in pairs)
+
     def parts(self, *, everything: bool = False) -> list[tuple[str, str | None]]:
         """What it names, in a stable order; with ``everything`` also what it leaves open."""
         named = [(name, getattr(self, name)) for name in DIMENSIONS]
@@ -98,6 +103,7 @@ class BudgetSpec:
         zone: the time zone of that.
         unpriced: what to do about routes without a price. ``allow`` makes the figure a floor.
         increase: added to the limit until ``increase_until``.
+        alerts: the per cents of the limit that somebody wants to hear of, ascending.
     """
 
     identifier: str
@@ -110,6 +116,12 @@ class BudgetSpec:
     unpriced: Unpriced = Unpriced.REFUSE
     increase: int = 0
     increase_until: datetime | None = None
+    alerts: tuple[int, ...] = ()
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """The per cents of the limit at which something happens, ascending; mostly there are none."""
+        return self.alerts
 
     def limit_at(self, moment: datetime) -> int:
         """The limit of a moment, a temporary increase included."""

@@ -35,4 +35,5 @@ def spec_of(row: Budget) -> BudgetSpec:
         unpriced=Unpriced(row.unpriced),
         increase=row.increase or 0,
         increase_until=row.increase_until,
+        alerts=tuple(sorted(row.alert_thresholds)),
     )

@@ -11,13 +11,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from budgets.crossings import percent_of
 from budgets.models import Account, Entry, Hold
 from budgets.readouts import Standing, standings
 from budgets.scopes import scope_of
 from governance.access.authors import author_of
 from governance.access.budgets import spec_of
 from governance.admin.cells import figure, two_lines
-from governance.admin.fields import AmountField
+from governance.admin.fields import AmountField, PercentsField
 from governance.admin.finding import BoundedPaginator
 from governance.admin.generic import Column
 from governance.admin.records import NamedRecordAdmin, ReadOnlyAdmin
@@ -51,6 +52,7 @@ class BudgetAdmin(NamedRecordAdmin):
             },
         ),
         ("For a while", {"fields": ("increase", "increase_until")}),
+        ("Alerts", {"fields": ("alert_thresholds",)}),
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -74,6 +76,8 @@ class BudgetAdmin(NamedRecordAdmin):
             return AmountField(
                 label=label[:1].upper() + label[1:], required=not db_field.blank, help_text=str(db_field.help_text)
             )
+        if db_field.name == "alert_thresholds":
+            return PercentsField(label="At per cents of the limit", required=False, help_text=str(db_field.help_text))
         if db_field.name == "is_active":
             kwargs["help_text"] = "Switched off, it counts and refuses nothing."
         field: forms.Field | None = super().formfield_for_dbfield(db_field, request, **kwargs)
@@ -134,8 +138,24 @@ class AccountAdmin(ReadOnlyAdmin):
     fieldsets = (
         (None, {"fields": ("counted", "window", ("starts_at", "ends_at"), "opened_at")}),
         ("Balance", {"fields": (("part_spent", "part_reserved", "part_uncertain"), "unmeasured")}),
+        ("Thresholds crossed", {"fields": ("crossed",)}),
         ("Entries", {"fields": ("latest",)}),
     )
+
+    @admin.display(description="by budget")
+    def crossed(self, account: Account) -> str:
+        """What was crossed in it, and with which figures."""
+        rows = [
+            {
+                "budget": each.budget,
+                "threshold": each.threshold,
+                "percent": percent_of(each.spent, each.uncertain, limit=each.limit),
+                "at": each.at,
+                **{part: spell_cost(getattr(each, part), account.currency) for part in ("spent", "uncertain", "limit")},
+            }
+            for each in account.crossings.order_by("pk")
+        ]
+        return render_to_string("admin/governance/budget/_crossings.html", {"rows": rows})
 
     @admin.display(description="whose spending")
     def counted(self, account: Account) -> str:

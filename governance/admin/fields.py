@@ -62,6 +62,30 @@ class AmountField(RateField):
     }
 
 
+class PercentsField(forms.Field):
+    """Whole per cents, typed with commas between them; a list in the row, ascending."""
+
+    widget = TextWidget(attrs={"inputmode": "numeric", "autocomplete": "off"})
+    default_error_messages = {"invalid": "Write whole per cents with commas between them, such as 50, 80, 100."}  # noqa: RUF012
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> list[int]:
+        words = re.split(r"[\s,;]+", str(value or "").replace("%", " ").strip())
+        if words == [""]:
+            return []
+        if not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) for word in words):
+            raise ValidationError(self.error_messages["invalid"], code="invalid")
+        return sorted(map(int, words))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return self.to_python(data) != sorted(initial or [])
+        except ValidationError:
+            return True
+
+
 def without_menu(field: Any) -> Any:
     """A field that names another record, without the menu that changes that record in a window of its own: a change is
     made on a record's page, where it has a reason."""

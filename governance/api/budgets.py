@@ -13,7 +13,7 @@ from governance.api.records import Filled, Kind
 from governance.api.serializers import AmountField, ReasonedSerializer, StrictSerializer
 from governance.audit.actions import RecordKind
 from governance.changes.records import save_record
-from governance.models import Budget
+from governance.models import MOST_ALERTS, Budget
 
 
 class StandingSerializer(StrictSerializer):
@@ -61,6 +61,12 @@ class BudgetSerializer(ReasonedSerializer):
 
     limit = AmountField(help_text="The most that may be spent in a window. 0 allows nothing.")
     increase = AmountField(required=False, allow_null=True, help_text="Added to the limit for a while.")
+    alert_thresholds = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=100),
+        required=False,
+        max_length=MOST_ALERTS,
+        help_text="Per cents of the limit that are told of when they are crossed.",
+    )
     standings = serializers.SerializerMethodField(
         help_text="How it stands now: one account, or one for each of those that “*” counts on their own."
     )
@@ -69,7 +75,8 @@ class BudgetSerializer(ReasonedSerializer):
         model = Budget
         fields: tuple[str, ...] = (
             "identifier", "name", "is_active", "application", "key", "user", "configuration", "provider", "currency",
-            "limit", "is_hard", "window", "zone", "unpriced", "increase", "increase_until", "standings", "source",
+            "limit", "is_hard", "window", "zone", "unpriced", "increase", "increase_until", "alert_thresholds",
+            "standings", "source",
             "created_at", "updated_at", "retired_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("source", "created_at", "updated_at", "retired_at")

@@ -17,7 +17,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from budgets.scopes import EACH
-from governance.models import AccessKey, Application, Budget
+from governance.models import MOST_ALERTS, AccessKey, Application, Budget
 from routing.core.vocabulary import Selection
 from routing.models import (
     Configuration,
@@ -171,9 +171,20 @@ def _budget(budget: Budget) -> Complaints:
         or (_is_uuid(key) and AccessKey.objects.filter(pk=key, revoked_at=None).exists())
     )
     complaints["key"] = "" if is_known else "There is no such key, or it is revoked."
+    complaints["alert_thresholds"] = _alerts_complaint(budget.alert_thresholds)
     is_zone = budget.zone in available_timezones()
     complaints["zone"] = "" if is_zone else f"There is no time zone {budget.zone}; one is Europe/Berlin."
     return complaints
+
+
+def _alerts_complaint(thresholds: Any) -> str:
+    """Why these cannot be the per cents that a budget alerts at."""
+    are_percents = isinstance(thresholds, list) and all(type(each) is int and 1 <= each <= 100 for each in thresholds)
+    if not are_percents:
+        return "Give whole per cents of the limit, each from 1 to 100."
+    if len(set(thresholds)) < len(thresholds):
+        return "Name each threshold once."
+    return f"At most {MOST_ALERTS} thresholds: leave some out." if len(thresholds) > MOST_ALERTS else ""
 
 
 def _scope_complaint(budget: Budget, field: str, records: type[NamedRecord]) -> str:

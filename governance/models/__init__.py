@@ -4,7 +4,7 @@ wait for a worker."""
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
-from governance.models.budget import Budget
+from governance.models.budget import MOST_ALERTS, Budget
 from governance.models.limits import LIMIT_FIELDS, LimitedRecord
 from governance.models.named_call import NamedCall
 from governance.models.revision import Revision, changed_fields
@@ -16,6 +16,7 @@ from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Bat
 __all__ = [
     "CONTENT_LABELS",
     "LIMIT_FIELDS",
+    "MOST_ALERTS",
     "OPEN",
     "STATE_LABELS",
     "STATE_MEANINGS",

@@ -14,6 +14,10 @@ from routing.models import NamedRecord, VersionCounter
 _EACH = "“*” counts each on its own, in an account for each. Empty for all together."
 
 
+MOST_ALERTS = 10
+"""Thresholds that one budget may alert at."""
+
+
 class Budget(NamedRecord):
     """A limit on what one scope may spend of one currency in one window. A scope names none, some or all of its five
     columns; amounts are whole nano-units."""
@@ -67,6 +71,12 @@ class Budget(NamedRecord):
         null=True, blank=True, help_text="Added to the limit for a while. Empty for nothing."
     )
     increase_until = models.DateTimeField(null=True, blank=True, help_text="When the increase ends by itself (UTC).")
+
+    alert_thresholds = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Per cents of the limit, from 1 to 100, that are told of when they are crossed. None for no alerts.",
+    )
 
     class Meta:
         ordering: ClassVar = ["identifier"]

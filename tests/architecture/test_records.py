@@ -4,7 +4,7 @@ import pytest
 from django.apps import apps
 from django.db import models
 
-from budgets.models import Entry
+from budgets.models import AddedOnly
 from routing.models import VersionCounter, VersionedRecord
 from telemetry.models import WrittenOnce
 
@@ -32,7 +32,7 @@ EXPLAINED = {
 def kind_of(model: type[models.Model]) -> set[str]:
     kinds: dict[str, tuple[type[models.Model], ...]] = {
         "versioned": (VersionedRecord,),
-        "written once": (WrittenOnce, Entry),
+        "written once": (WrittenOnce, AddedOnly),
     }
     found = {kind for kind, parents in kinds.items() if issubclass(model, parents)}
     return found | ({"explained"} if model._meta.label in EXPLAINED else set())

@@ -28,6 +28,7 @@ EXPLAINED = {
     "telemetry/models.py": "the refusal of a second save, beneath every row that is written once",
     "governance/audit/trail.py": "adds entries, inside the transaction of a change",
     "budgets/models.py": "the refusal of a second save, beneath every entry of the ledger",
+    "budgets/crossings.py": "adds crossings of thresholds: nobody's change, and told on the budget's page",
     "budgets/ledger.py": "opens accounts; what is booked in them is nobody's change, and too much for a trail",
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
     "telemetry/usage.py": "removes hours of usage that are not kept any longer",

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from governance.admin.fields import RateField, WordsField
+from governance.admin.fields import PercentsField, RateField, WordsField
 from governance.spelling import ABSENT, spell_cost, spell_rate
 
 FIELD = RateField()
@@ -112,3 +112,16 @@ def test_words_keep_the_order_in_which_they_are_offered() -> None:
     assert field.clean([]) == []
     with pytest.raises(ValidationError):
         field.clean(["dance"])
+
+
+def test_per_cents_are_typed_with_commas_and_kept_ascending() -> None:
+    field = PercentsField(required=False)
+    assert field.clean("100, 50 %;80") == [50, 80, 100]
+    assert field.clean("") == []
+    assert field.prepare_value([50, 80]) == "50, 80"
+    assert field.prepare_value("half") == "half"
+    assert not field.has_changed([80, 50], "50,80")
+    assert field.has_changed([50], "50, half")
+    for typed in ("half", "-5", "5.5", "1000"):
+        with pytest.raises(ValidationError, match="whole per cents"):
+            field.clean(typed)

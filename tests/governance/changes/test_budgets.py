@@ -40,6 +40,12 @@ def complaints(**columns: Any) -> dict[str, list[str]]:
         ({"window": "fortnight"}, "window"),
         ({"increase": 5}, "increase_until"),
         ({"increase_until": datetime(2026, 12, 1, tzinfo=UTC)}, "increase"),
+        ({"alert_thresholds": [0]}, "alert_thresholds"),
+        ({"alert_thresholds": [101]}, "alert_thresholds"),
+        ({"alert_thresholds": [50, 50]}, "alert_thresholds"),
+        ({"alert_thresholds": [True]}, "alert_thresholds"),
+        ({"alert_thresholds": "50"}, "alert_thresholds"),
+        ({"alert_thresholds": [*range(1, 12)]}, "alert_thresholds"),
     ],
 )
 def test_what_is_wrong_is_said_beside_its_field(columns: dict[str, Any], field: str) -> None:
@@ -57,6 +63,11 @@ def test_a_budget_names_what_is_there_and_each() -> None:
     narrow, wide = load_budgets().budgets
     assert narrow.scope == Scope(**scope)
     assert wide.scope == Scope(**dict.fromkeys(scope, "*"))
+
+
+def test_the_thresholds_of_alerts_are_ascending() -> None:
+    save_record(Budget(identifier="desk", limit=5, alert_thresholds=[100, 1, 80]), author=SOMEBODY)
+    assert load_budgets().budgets[0].thresholds == (1, 80, 100)
 
 
 def test_what_a_budget_names_already_may_be_retired() -> None:
