@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
@@ -136,9 +136,9 @@ def test_of_two_processes_the_first_one_is_recorded_and_the_other_learns_it() ->
     other.note(watches(), spend(ONE), now=LATER + timedelta(seconds=1))
     assert recorded() == [50]
     assert [each.spent for each in other.of(key_of().identity, "desk")] == [6 * ONE]
-    assert not other.is_read
+    was_read = other.is_read
     other.read(now=LATER)
-    assert other.is_read
+    assert (was_read, other.is_read) == (False, True)
     assert [(each.spent, each.at) for each in other.of(key_of().identity, "desk")] == [(5 * ONE, LATER)]
 
 
@@ -147,7 +147,7 @@ def test_what_others_record_is_read_with_one_query_until_it_has_settled(
     django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = iter(range(0, 1000, 4))
-    monkeypatch.setattr(crossings.time, "monotonic", lambda: float(next(moment)))
+    monkeypatch.setattr("budgets.crossings.time.monotonic", lambda: float(next(moment)))
     one, other = Crossings(), Crossings()
     one.note(watches(), spend(5 * ONE), now=LATER)
     for _ in range(5):
@@ -238,7 +238,7 @@ def unwritable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     def fail(rows: Any) -> None:
         asked.append(rows)
-        raise connection.Database.OperationalError
+        raise OperationalError
 
     with monkeypatch.context() as patch:
         patch.setattr(crossings, "record", fail)
@@ -249,6 +249,6 @@ def test_what_could_not_be_recorded_is_found_again(unwritable: list[Any]) -> Non
     known = Crossings()
     standing = {key_of().identity: Spending(5 * ONE, 0)}
     for _ in range(2):
-        with pytest.raises(connection.Database.OperationalError):
+        with pytest.raises(OperationalError):
             known.note(watches(), standing, now=LATER)
     assert len(unwritable) == 2
