@@ -1,12 +1,16 @@
 """How budgets stand: the accounts of the window that a moment is in, what is left, and when it will be used up."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections, router
+from django.db.models import F, Q, Value
 
 from budgets.crossings import percent_of
 from budgets.models import Account
-from budgets.scopes import EACH, BudgetSpec, Scope, scope_of
+from budgets.scopes import EACH, AccountKey, BudgetSpec, Scope, scope_of
 from budgets.windows import Window, window_at
 
 MOST_SHOWN = 200
@@ -43,39 +47,79 @@ class Standing:
         return percent_of(part, limit=self.limit)
 
 
-def standings(budgets: Iterable[BudgetSpec], *, now: datetime) -> Mapping[str, tuple[Standing, ...]]:
-    """How budgets stand in the window of this moment, by identifier: one query.
+Standings = tuple[Standing, ...]
+_Wanted = tuple[BudgetSpec, Window]
+_COMMITTED = F("spent") + F("reserved") + F("uncertain")
 
-    A budget that counts each on its own has as many as have spent something, those first that spent most.
+
+def standings(budgets: Iterable[BudgetSpec], *, now: datetime, most: int = MOST_SHOWN) -> Mapping[str, Standings]:
+    """How budgets stand in the window of this moment, by identifier: two queries at the most, however many accounts
+    there are.
+
+    A budget that counts each on its own has as many as have spent something, those first that spent most, and of
+    those no more than ``most``.
     """
-    wanted = {each: window_at(each.window, zone=each.zone, moment=now) for each in budgets}
-    rows = Account.objects.filter(
-        window__in={window.identity for window in wanted.values()}, currency__in={each.currency for each in wanted}
-    )
-    accounts = [(row, scope_of(row.scope)) for row in rows]
-    return {budget.identifier: _of(budget, window, accounts, now=now)[:MOST_SHOWN] for budget, window in wanted.items()}
+    wanted = [(each, window_at(each.window, zone=each.zone, moment=now)) for each in budgets]
+    ones = _single_accounts([each for each in wanted if not each[0].scope.is_each])
+    many = _fullest_accounts([each for each in wanted if each[0].scope.is_each], most=most)
+    found: dict[str, Standings] = {}
+    for budget, window in wanted:
+        rows = many.get(budget.identifier, []) if budget.scope.is_each else ones.get(_identity(budget, window), [])
+        told = tuple(_standing(budget, window, row, now=now) for row in rows)
+        found[budget.identifier] = told if told or budget.scope.is_each else (_untouched(budget, window, now=now),)
+    return found
 
 
-def _of(
-    budget: BudgetSpec, window: Window, accounts: list[tuple[Account, Scope]], *, now: datetime
-) -> tuple[Standing, ...]:
-    mine = [
-        _standing(budget, window, row, scope, now=now)
-        for row, scope in accounts
-        if row.window == window.identity and row.currency == budget.currency and budget.scope.covers(scope)
-    ]
-    is_one = EACH not in budget.scope.document.values()
-    if is_one and not mine:
-        return (_untouched(budget, window, now=now),)
-    return tuple(sorted(mine, key=lambda each: each.left))
+def _identity(budget: BudgetSpec, window: Window) -> str:
+    return AccountKey(budget.scope, budget.currency, window).identity
 
 
-def _standing(budget: BudgetSpec, window: Window, row: Account, scope: Scope, *, now: datetime) -> Standing:
+def _single_accounts(wanted: Sequence[_Wanted]) -> dict[str, list[Account]]:
+    """The accounts of budgets that have one, by identity."""
+    identities = {_identity(budget, window) for budget, window in wanted}
+    rows = Account.objects.filter(identity__in=identities) if identities else ()
+    return {row.identity: [row] for row in rows}
+
+
+def _fullest_accounts(wanted: Sequence[_Wanted], *, most: int) -> dict[str, list[Account]]:
+    """The accounts of budgets that count each on its own, the fullest first, by the budget's identifier.
+
+    The database chooses, by one statement for all of them: as many rows are read as are shown.
+    """
+    if not wanted:
+        return {}
+    connection = connections[router.db_for_read(Account)]
+    parts: list[str] = []
+    values: list[Any] = []
+    for index, (budget, window) in enumerate(wanted):
+        rows = Account.objects.filter(_counts_for(budget.scope), window=window.identity, currency=budget.currency)
+        rows = rows.annotate(place=Value(index)).order_by(_COMMITTED.desc(), "pk")[:most]
+        text, parameters = rows.query.get_compiler(connection=connection).as_sql()
+        parts.append(f"SELECT * FROM ({text}) part_{index}")  # noqa: S608
+        values.extend(parameters)
+    found: dict[str, list[Account]] = {}
+    for row in Account.objects.raw(" UNION ALL ".join(parts), values):
+        found.setdefault(wanted[row.place][0].identifier, []).append(row)
+    return {name: sorted(accounts, key=lambda each: (-each.committed, each.pk)) for name, accounts in found.items()}
+
+
+def _counts_for(wanted: Scope) -> Q:
+    """The accounts whose scope is one of the many that the ``*`` of a budget's stand for."""
+    condition = Q()
+    for name, meant in wanted.parts(everything=True):
+        if meant is None or meant == EACH:
+            condition &= Q(**{f"scope__{name}__isnull": meant is None})
+        else:
+            condition &= Q(**{f"scope__{name}": meant})
+    return condition
+
+
+def _standing(budget: BudgetSpec, window: Window, row: Account, *, now: datetime) -> Standing:
     limit = budget.limit_at(now)
     used = row.spent + row.uncertain
     return Standing(
         pk=row.pk,
-        scope=scope,
+        scope=scope_of(row.scope),
         currency=row.currency,
         window=window,
         limit=limit,

@@ -54,10 +54,26 @@ class Scope:
         pairs = zip(self.parts(everything=True), account.parts(everything=True), strict=True)
         return all(value is not None if meant == EACH else value == meant for (_, meant), (_, value) in pairs)
 
+    def within(self, known: Mapping[str, str]) -> "Scope | None":
+        """What it means for those of whom some values are known, each ``*`` as the known one; ``None`` if it names
+        another value than a known one."""
+        named = dict(self.parts())
+        for name, value in known.items():
+            if named.get(name, EACH) not in (EACH, value):
+                return None
+            if name in named:
+                named[name] = value
+        return Scope(**named)
+
     def parts(self, *, everything: bool = False) -> list[tuple[str, str | None]]:
         """What it names, in a stable order; with ``everything`` also what it leaves open."""
         named = [(name, getattr(self, name)) for name in DIMENSIONS]
         return [(name, value) for name, value in named if everything or value is not None]
+
+    @property
+    def is_each(self) -> bool:
+        """Whether it stands for many accounts."""
+        return any(value == EACH for _, value in self.parts())
 
     @property
     def document(self) -> dict[str, str]:

@@ -56,9 +56,9 @@ class BudgetAdmin(NamedRecordAdmin):
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With how the budgets of the page stand, in one query."""
+        """With how the budgets of the page stand, of many accounts the fullest: two queries at the most."""
         changelist = super().get_changelist_instance(request)
-        found = standings([spec_of(row) for row in changelist.result_list], now=timezone.now())
+        found = standings([spec_of(row) for row in changelist.result_list], now=timezone.now(), most=1)
         for row in changelist.result_list:
             row.standings = found[row.identifier]
         return changelist

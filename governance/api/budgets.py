@@ -7,13 +7,16 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from budgets.readouts import Standing, standings
+from budgets.readouts import MOST_SHOWN, Standing, standings
 from governance.access.budgets import spec_of
 from governance.api.records import Filled, Kind
 from governance.api.serializers import AmountField, ReasonedSerializer, StrictSerializer
 from governance.audit.actions import RecordKind
 from governance.changes.records import save_record
 from governance.models import MOST_ALERTS, Budget
+
+MOST_LISTED = 20
+"""Accounts told of each budget in a list of budgets; a budget by itself tells more."""
 
 
 class StandingSerializer(StrictSerializer):
@@ -45,12 +48,12 @@ def standing_document(standing: Standing) -> dict[str, Any]:
 
 
 class _Budgets(serializers.ListSerializer[Any]):
-    """Many of them, with how they stand read in one query."""
+    """Many of them, with how they stand: two queries at the most."""
 
     def to_representation(self, data: Any) -> list[Any]:
         """The budgets."""
         rows = list(data)
-        found = standings([spec_of(row) for row in rows], now=timezone.now())
+        found = standings([spec_of(row) for row in rows], now=timezone.now(), most=MOST_LISTED)
         for row in rows:
             row.standings = found[row.identifier]
         return super().to_representation(rows)
@@ -68,7 +71,8 @@ class BudgetSerializer(ReasonedSerializer):
         help_text="Per cents of the limit that are told of when they are crossed.",
     )
     standings = serializers.SerializerMethodField(
-        help_text="How it stands now: one account, or one for each of those that “*” counts on their own."
+        help_text="How it stands now: one account, or the fullest of those that “*” counts on their own, 20 in a list "
+        f"and {MOST_SHOWN} of a budget that is asked for by name."
     )
 
     class Meta:
@@ -84,7 +88,7 @@ class BudgetSerializer(ReasonedSerializer):
 
     @extend_schema_field(StandingSerializer(many=True))
     def get_standings(self, budget: Any) -> list[Any]:
-        """How it stands; of a list all were read in one query."""
+        """How it stands; of a list all were read together."""
         found = getattr(budget, "standings", None)
         if found is None:
             found = standings([spec_of(budget)], now=timezone.now())[budget.identifier]

@@ -7,6 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from budgets.ledger import settle
+from budgets.models import Account
 from budgets.readouts import reached_at, standings
 from budgets.scopes import EACH, BudgetSpec, Scope
 from budgets.windows import ALL_TIME, WindowKind, window_at
@@ -48,6 +49,55 @@ def test_each_on_its_own_the_fullest_first() -> None:
     found = standings([people, DESK], now=NOW)
     assert [each.scope.user for each in found["people"]] == ["agent-18", "agent-17", ""]
     assert [each.scope.user for each in found["desk"]] == [None]
+
+
+@pytest.mark.django_db
+def test_however_many_there_are_the_fullest_are_read_and_no_others(
+    django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One account for each of many users, in three budgets that count by user and one that does not."""
+    by_user = replace(DESK, scope=Scope(application="helpdesk", user=EACH))
+    budgets = [
+        replace(by_user, identifier="hard"),
+        replace(by_user, identifier="soft", is_hard=False, limit=ONE),
+        replace(DESK, identifier="all", scope=Scope(application=EACH, user=EACH)),
+        DESK,
+    ]
+    for number in range(30):
+        hold(claim(key_of(Scope(application="helpdesk", user=f"agent-{number}")), amount=ONE + number))
+        hold(claim(key_of(Scope(application="web-shop", user=f"agent-{number}")), amount=2 * ONE + number))
+        hold(claim(key_of(Scope(user=f"agent-{number}")), amount=3 * ONE))
+        hold(claim(key_of(Scope(application="helpdesk", user=f"agent-{number}"), currency="EUR"), amount=3 * ONE))
+    hold(claim(amount=ONE))
+    read: list[int] = []
+    original = Account.from_db.__func__  # type: ignore[attr-defined]  # it is bound to the class
+
+    def counted(cls: type[Account], db: object, names: object, values: object) -> Account:
+        read.append(1)
+        row: Account = original(cls, db, names, values)
+        return row
+
+    monkeypatch.setattr(Account, "from_db", classmethod(counted))
+    with django_assert_num_queries(2):
+        found = standings(budgets, now=NOW, most=5)
+    assert len(read) == 3 * 5 + 1
+    fullest = [f"agent-{number}" for number in (29, 28, 27, 26, 25)]
+    for name in ("hard", "soft", "all"):
+        assert [each.scope.user for each in found[name]] == fullest
+    assert {each.scope.application for each in found["all"]} == {"web-shop"}
+    assert [each.left for each in found["soft"]] == [-29, -28, -27, -26, -25]
+    assert [each.spent + each.reserved for each in found["desk"]] == [ONE]
+    with django_assert_num_queries(0):
+        assert standings([], now=NOW) == {}
+
+
+@pytest.mark.django_db
+def test_words_of_a_query_within_a_name_are_a_name() -> None:
+    """An application may be called anything: what looks like a place in a statement, or like its end."""
+    for name in ("50%", "%s", "it's", 'say "hi"', ""):
+        hold(claim(key_of(Scope(application=name, user="agent-17"))))
+        budget = replace(DESK, identifier="odd", scope=Scope(application=name, user=EACH))
+        assert [each.scope.user for each in standings([budget], now=NOW)["odd"]] == ["agent-17"]
 
 
 @pytest.mark.parametrize(("used", "days"), [(0, None), (2 * ONE, None), (5 * ONE, 10), (10 * ONE, 0), (12 * ONE, 0)])

@@ -87,3 +87,19 @@ def test_an_account_belongs_to_a_scope_a_currency_and_a_window_and_to_no_budget(
         team.account_of(SUBJECT, moment=NOW + timedelta(days=31)),
     ]
     assert len({account.identity, *(each.identity for each in others)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (Scope(), Scope()),
+        (Scope(application=EACH, user=EACH), Scope(application="helpdesk", user=EACH)),
+        (Scope(application="helpdesk", key=EACH), Scope(application="helpdesk", key="k-1")),
+        (Scope(application="web-shop"), None),
+        (Scope(application="web-shop", key=EACH), None),
+        (Scope(key="k-1", provider="prod-east"), Scope(key="k-1", provider="prod-east")),
+        (Scope(key=""), None),
+    ],
+)
+def test_what_a_scope_means_for_those_of_whom_some_values_are_known(scope: Scope, expected: Scope | None) -> None:
+    assert scope.within({"application": "helpdesk", "key": "k-1"}) == expected
