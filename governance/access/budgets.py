@@ -1,7 +1,11 @@
-"""The budgets in force, as values: which of them apply to a call costs no query."""
+"""The budgets in force, as values: which of them apply to a call costs no query. And which of them a key is told of."""
 
-from budgets.scopes import BudgetBook, BudgetSpec, Scope, Unpriced
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from budgets.scopes import EACH, BudgetBook, BudgetSpec, Scope, Unpriced
 from budgets.windows import WindowKind
+from governance.access.directory import Caller
 from governance.models import AccessVersion, Budget
 from routing.snapshots import Polled
 
@@ -14,6 +18,44 @@ def load_budgets() -> BudgetBook:
 def budget_poll() -> Polled[BudgetBook]:
     """A poll of the budgets, for one process."""
     return Polled(name="budgets", read_version=AccessVersion.read, load=load_budgets)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldBudget:
+    """A budget that calls of a key count in, as its holder is told of it.
+
+    ``budget`` has the part of the scope that the key's calls are in. ``is_own`` if nobody's calls count there but
+    those of the key's application.
+    """
+
+    budget: BudgetSpec
+    is_own: bool
+
+
+def told_to(caller: Caller, budgets: Iterable[BudgetSpec], *, known: Mapping[str, str]) -> tuple[ToldBudget, ...]:
+    """The budgets that a key is told of: those that its calls count in, without what is others' in them.
+
+    What is named in a scope is told where the scope is the application's own. A budget over several applications is
+    told unless it names a user, who may be one of another application; and none is told of that names a configuration
+    which the key may not use.
+
+    Args:
+        caller: whose key it is.
+        budgets: those in force.
+        known: other columns of which one value alone is asked for.
+    """
+    found = []
+    for budget in budgets:
+        scope = budget.scope.within({**known, "application": caller.application, "key": caller.key})
+        if scope is None:
+            continue
+        is_own = scope.application is not None or scope.key is not None
+        names_another = not is_own and budget.scope.user not in (None, EACH)
+        configuration = budget.scope.configuration
+        may_ask = configuration in (None, EACH) or caller.may_ask_for(str(configuration))
+        if may_ask and not names_another:
+            found.append(ToldBudget(replace(budget, scope=scope), is_own))
+    return tuple(found)
 
 
 def spec_of(row: Budget) -> BudgetSpec:

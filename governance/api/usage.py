@@ -16,6 +16,7 @@ from budgets.limits import Counted, Standing, read_standings
 from governance.access.directory import Caller
 from governance.api.authentication import caller_of
 from governance.api.exceptions import wrong_field
+from governance.api.own_budgets import OwnBudget, OwnBudgetSerializer, read_own_budgets
 from governance.api.permissions import both
 from governance.api.serializers import MoneySerializer, StrictSerializer
 from governance.api.views import ApiView, Operation
@@ -110,11 +111,17 @@ class UsageSerializer(StrictSerializer):
         help_text="The rates and quotas of the key that asks and of its application, as they stand now; null for "
         "whoever is logged in.",
     )
+    budgets = OwnBudgetSerializer(
+        many=True,
+        allow_null=True,
+        help_text="The budgets that calls of the key count in, as they stand now, of the user, configuration and "
+        "provider alone that are asked for; null for whoever is logged in.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A breakdown, and the limits of whoever asks."""
+    """A breakdown, and the limits and budgets of whoever asks."""
 
     dimension: Dimension
     zone: str
@@ -124,10 +131,11 @@ class Told:
     shares: tuple[Share, ...]
     is_cut: bool
     limits: tuple[Standing, ...] | None
+    budgets: tuple[OwnBudget, ...] | None
 
     @classmethod
-    def of(cls, found: Breakdown, limits: tuple[Standing, ...] | None) -> "Told":
-        """The two together."""
+    def of(cls, found: Breakdown, limits: tuple[Standing, ...] | None, budgets: tuple[OwnBudget, ...] | None) -> "Told":
+        """All of it together."""
         return cls(
             dimension=found.dimension,
             zone=found.zone,
@@ -137,6 +145,7 @@ class Told:
             shares=found.shares,
             is_cut=found.is_cut,
             limits=limits,
+            budgets=budgets,
         )
 
 
@@ -147,8 +156,8 @@ class UsageView(ApiView):
         "GET": Operation(
             name="read_usage",
             summary="Read what was used",
-            about="A virtual key reads its application's usage. Costs are those of calls, when they were made. Usage "
-            "outlives the records of calls.",
+            about="A virtual key reads its application's usage, and how its limits and budgets stand. Costs are those "
+            "of calls, when they were made. Usage outlives the records of calls.",
             permit=both("telemetry.view_usageday"),
             query=UsageQuery,
             answer=UsageSerializer,
@@ -157,7 +166,9 @@ class UsageView(ApiView):
 
     def get(self, request: Request) -> HttpResponseBase:
         breakdown = _read(request, self.query)
-        return Response(UsageSerializer(Told.of(breakdown, _standings(caller_of(request)))).data)
+        caller = caller_of(request)
+        told = Told.of(breakdown, _standings(caller), _budgets(caller, self.query))
+        return Response(UsageSerializer(told).data)
 
 
 class CsvRenderer(BaseRenderer):
@@ -214,6 +225,14 @@ def _standings(caller: Caller | None) -> tuple[Standing, ...] | None:
     service = opened_service()
     store = shared_state() if service is None else service.shared
     return read_standings(store, caller.limits, now=datetime.now(UTC))
+
+
+def _budgets(caller: Caller | None, query: Mapping[str, Any]) -> tuple[OwnBudget, ...] | None:
+    """The budgets of a key, those alone that count what is asked for."""
+    if caller is None:
+        return None
+    known = {each: str(query[each]) for each in ("user", "configuration", "provider") if each in query}
+    return read_own_budgets(caller, known=known, now=datetime.now(UTC))
 
 
 def _span(query: Mapping[str, Any]) -> Span:
