@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import connections, router
 from django.db.models import F, Q, Value
+from django.db.models.query import RawQuerySet
 
 from budgets.crossings import percent_of
 from budgets.models import Account
@@ -98,7 +99,8 @@ def _fullest_accounts(wanted: Sequence[_Wanted], *, most: int) -> dict[str, list
         parts.append(f"SELECT * FROM ({text}) part_{index}")  # noqa: S608
         values.extend(parameters)
     found: dict[str, list[Account]] = {}
-    for row in Account.objects.raw(" UNION ALL ".join(parts), values):
+    chosen: RawQuerySet[Any] = Account.objects.raw(" UNION ALL ".join(parts), values)
+    for row in chosen:
         found.setdefault(wanted[row.place][0].identifier, []).append(row)
     return {name: sorted(accounts, key=lambda each: (-each.committed, each.pk)) for name, accounts in found.items()}
 

@@ -1,7 +1,6 @@
 """What a key is told of the budgets that its calls count in: its application's figures, and of others' only what a
 refusal would say."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -37,11 +36,11 @@ def spend(budget: Budget, amount: int, *, cost: int | None = None, **subject: st
         settle(attempt=attempt, cost=Money(cost, spec.currency), now=now)
 
 
-def told(program: Program, query: str = "") -> dict[str, list[Mapping[str, Any]]]:
+def told(program: Program, query: str = "") -> dict[str, list[dict[str, Any]]]:
     """The budgets that a program is told of, by identifier."""
     answer = program.get(f"usage{query}")
     assert answer.status_code == 200, answer.content
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for each in answer.json()["budgets"]:
         found.setdefault(each["budget"], []).append(each)
     return found
@@ -54,7 +53,7 @@ def test_a_budget_of_an_application_whole(key_holder: Program) -> None:
     spend(desk, 3 * ONE)
     (found,) = told(key_holder)["desk-month"]
     assert found.pop("window").endswith(" Europe/Berlin")
-    assert datetime.fromisoformat(found.pop("resets_at")) > datetime.now(UTC)  # type: ignore[attr-defined]
+    assert datetime.fromisoformat(found.pop("resets_at")) > datetime.now(UTC)
     assert datetime.fromisoformat(found.pop("increase_until")) == until
     assert found == {
         "budget": "desk-month", "scope": {"application": "helpdesk"}, "is_own": True, "is_hard": False,
