@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from budgets.crossings import percent_of
 from budgets.models import Account, Entry, Hold
-from budgets.readouts import Standing, standings
+from budgets.readouts import standings
 from budgets.scopes import scope_of
 from governance.access.authors import author_of
 from governance.access.budgets import spec_of
@@ -26,6 +26,7 @@ from governance.audit.actions import RecordKind
 from governance.changes.ledger import resolve
 from governance.models import Budget
 from governance.spelling import ABSENT, spell_cost
+from governance.tab.bars import bar_of
 from routing.core.money import format_nanos
 
 AMOUNTS = ("limit", "increase")
@@ -105,25 +106,6 @@ class BudgetAdmin(NamedRecordAdmin):
         found = standings([spec_of(budget)], now=timezone.now())[budget.identifier]
         rows = [bar_of(each) for each in found]
         return render_to_string("admin/governance/budget/_accounts.html", {"rows": rows, "budget": budget})
-
-
-def bar_of(standing: Standing) -> dict[str, Any]:
-    """What a bar shows of a budget in one account: parts of the limit in per cent, and the figures beside it."""
-    spent = standing.percent(standing.spent)
-    reserved = min(100 - spent, standing.percent(standing.reserved))
-    return {
-        "standing": standing,
-        "scope": str(standing.scope),
-        "spent_percent": spent,
-        "reserved_percent": reserved,
-        "uncertain_from": spent + reserved,
-        "uncertain_percent": min(100 - spent - reserved, standing.percent(standing.uncertain)),
-        **{
-            part: spell_cost(getattr(standing, part), standing.currency)
-            for part in ("spent", "reserved", "uncertain", "left", "limit")
-        },
-        "address": None if standing.pk is None else reverse("admin:budgets_account_change", args=[standing.pk]),
-    }
 
 
 @admin.register(Account)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from budgets.scopes import EACH, BudgetSpec, Scope, Unpriced
+from budgets.windows import WindowKind
 from routing.core.catalogue import ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria
 from routing.core.money import parse_nanos
@@ -79,6 +81,18 @@ class DemoApplication:
     description: str
     configurations: tuple[str, ...] | None = None
     may_name_models: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DemoBudget:
+    """A budget, its name, and the share of its limit in per cent that the seeded past has spent.
+
+    With a share the limit follows from what was spent, since that depends on the day on which the demo is started.
+    """
+
+    spec: BudgetSpec
+    name: str
+    spent_percent: int | None = None
 
 
 def price_cut(*, started: datetime) -> datetime:
@@ -300,3 +314,41 @@ APPLICATIONS = (
         VISITOR, "You", "The key that the demo prints: every configuration, and models by name.", may_name_models=True
     ),
 )  # fmt: skip
+
+BUDGETS = (
+    DemoBudget(
+        BudgetSpec(
+            identifier="your-day",
+            scope=Scope(application=VISITOR),
+            currency=CURRENCY,
+            limit=parse_nanos("1"),
+            window=WindowKind.DAY,
+            unpriced=Unpriced.ALLOW,
+        ),
+        name="What you may spend in a day",
+    ),
+    DemoBudget(
+        BudgetSpec(
+            identifier="review-pilot",
+            scope=Scope(application="dev-tools"),
+            currency=CURRENCY,
+            limit=parse_nanos("5"),
+            is_hard=False,
+            window=WindowKind.TOTAL,
+        ),
+        name="The pilot of code reviews",
+        spent_percent=96,
+    ),
+    DemoBudget(
+        BudgetSpec(
+            identifier="each-application",
+            scope=Scope(application=EACH),
+            currency=CURRENCY,
+            limit=parse_nanos("5"),
+            is_hard=False,
+            window=WindowKind.DAY,
+        ),
+        name="A day of each application",
+    ),
+)
+"""A hard one with room, a soft one that is nearly spent, and one that counts each application on its own."""

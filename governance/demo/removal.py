@@ -6,14 +6,15 @@ deletions below go past the refusals of those records, and raise the versions th
 its revision, and the audit trail says that it was removed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import models, transaction
-from django.db.models import ProtectedError, Q, QuerySet
+from django.db.models import F, ProtectedError, Q, QuerySet, Sum
 
+from budgets.models import Account, Entry, Hold
 from governance.audit.actions import AuditAction, Author, Channel, RecordKind
 from governance.changes.descriptions import describe
 from governance.changes.door import begin, keep
@@ -66,6 +67,7 @@ def remove_demo() -> dict[str, int]:
             _tell()
             removed = {
                 "submitted calls": _remove_submissions(),
+                "accounts": _remove_accounts(),
                 "calls": _remove_calls(),
                 "usage days": _remove_usage(),
             }
@@ -136,12 +138,45 @@ def _remove_calls() -> int:
     calls: QuerySet[Call] = QuerySet(Call).filter(_demos_own())
     removed = 0
     for ids in _batches(calls):
+        _unbook(ids)
         batch: QuerySet[Call] = QuerySet(Call).filter(pk__in=ids)
         decisions = set(batch.exclude(decision=None).order_by().values_list("decision", flat=True))
         QuerySet(Attempt).filter(call__in=ids).delete()
         removed += _delete(batch)
         QuerySet(DecisionRecord).filter(pk__in=decisions, calls=None).delete()
     return removed
+
+
+def _unbook(calls: Sequence[Any]) -> None:
+    """Take the spending of calls out of the ledger, also where an account counts those of others besides: what they
+    have cost was never spent."""
+    entries: QuerySet[Entry] = QuerySet(Entry).filter(call__in=calls)
+    parts = ("spent", "reserved", "uncertain", "unmeasured")
+    sums = entries.order_by().values("account").annotate(**{f"moved_{part}": Sum(part) for part in parts})
+    touched = list(sums.order_by("account"))
+    for row in touched:
+        moved = {part: F(part) - row[f"moved_{part}"] for part in parts}
+        QuerySet(Account).filter(pk=row["account"]).update(**moved)
+    QuerySet(Hold).filter(call__in=calls).delete()
+    entries.delete()
+    QuerySet(Account).filter(pk__in=[row["account"] for row in touched], entries=None, holds=None).delete()
+
+
+def _remove_accounts() -> int:
+    """Accounts that count nothing but the demo's calls, recorded ones or not."""
+    named = {
+        "application": _marked(Application).values_list("identifier", flat=True),
+        "configuration": _marked(Configuration).values_list("identifier", flat=True),
+        "provider": _marked(Provider).values_list("identifier", flat=True),
+        "key": _key_ids(),
+    }
+    is_demos = Q()
+    for part, names in named.items():
+        is_demos |= Q(**{f"scope__{part}__in": list(names)})
+    accounts = list(QuerySet(Account).filter(is_demos).values_list("pk", flat=True))
+    QuerySet(Hold).filter(account__in=accounts).delete()
+    QuerySet(Entry).filter(account__in=accounts).delete()
+    return _delete(QuerySet(Account).filter(pk__in=accounts))
 
 
 def _remove_usage() -> int:

@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, Min
+from django.db.models import Max, Min, Sum
 
+from budgets.scopes import BudgetSpec
 from governance.access.keys import digest_of
 from governance.audit.actions import Author, Channel
 from governance.changes.door import begin
@@ -23,10 +24,11 @@ from governance.changes.settings import store_setting
 from governance.demo import cast
 from governance.demo.chronicle import calls_between
 from governance.demo.world import World
-from governance.models import AccessKey, Application, SettingValue
+from governance.models import AccessKey, Application, Budget, SettingValue
 from governance.settings_store.registry import POLICY_MODE, Setting
 from governance.settings_store.sources import pinned_settings
 from governance.settings_store.store import load_settings
+from routing.core.money import NANOS
 from routing.core.policy import PolicyMode
 from routing.credentials import read_key
 from routing.models import (
@@ -52,6 +54,7 @@ SIMULATOR_KEY = "sk-simulated-providers-ask-for-this"
 AUTHOR = Author("manage.py demo", Channel.DEMO)
 
 _FLUSH_AFTER = 2000
+_CENT = NANOS // 100
 
 
 class SeedConflict(Exception):
@@ -109,6 +112,7 @@ def seed(
             store_setting(POLICY_MODE.key, PolicyMode.BALANCED.value, author=AUTHOR)
         world = World(snapshot=load_snapshot(), settings=load_settings(), keys=key_ids, started=started)
         calls = _top_up(world, now=now, length=length)
+        _make_budgets()
     return Seeded(is_first=first_run is None, started=started, calls=calls, keys=secrets)
 
 
@@ -271,6 +275,36 @@ def _make_keys(known: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
             secret = issue_key(key, author=AUTHOR)
         secrets[each.identifier], ids[each.identifier] = secret, str(key.pk)
     return secrets, ids
+
+
+def _make_budgets() -> None:
+    """Budgets, once there is a past that limits can follow from."""
+    for each in cast.BUDGETS:
+        spec = each.spec
+        if _found(Budget, spec.identifier) is not None:
+            continue
+        budget = Budget(
+            identifier=spec.identifier,
+            name=each.name,
+            **spec.scope.document,
+            currency=spec.currency,
+            limit=spec.limit if each.spent_percent is None else _limit_of(spec, percent=each.spent_percent),
+            is_hard=spec.is_hard,
+            window=spec.window.value,
+            zone=spec.zone,
+            unpriced=spec.unpriced.value,
+            source=cast.SOURCE,
+        )
+        save_record(budget, author=AUTHOR)
+
+
+def _limit_of(spec: BudgetSpec, *, percent: int) -> int:
+    """The limit of which the application has spent about so much, to the next cent."""
+    calls = Call.objects.filter(
+        source=cast.SOURCE, application=spec.scope.application, cost_currency=spec.currency
+    ).order_by()
+    spent: int = calls.aggregate(spent=Sum("actual_cost_nanos"))["spent"] or 0
+    return -(-spent * 100 // percent // _CENT) * _CENT or spec.limit
 
 
 def _found(kind: type[Any], identifier: str) -> Any:

@@ -13,11 +13,19 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 from django_htmx.middleware import HtmxDetails
 
-from governance.tab import operations, policy, routed, routes, signals, why
+from governance.tab import budgets, operations, policy, routed, routes, signals, why
 from governance.tab.addresses import ROOT, name_of
 from governance.tab.panels import Content, Download, Panel
 
-PANELS: tuple[Panel, ...] = (policy.PANEL, why.PANEL, signals.PANEL, operations.PANEL, routes.PANEL, routed.PANEL)
+PANELS: tuple[Panel, ...] = (
+    policy.PANEL,
+    why.PANEL,
+    signals.PANEL,
+    operations.PANEL,
+    routes.PANEL,
+    budgets.PANEL,
+    routed.PANEL,
+)
 """The panels, in the order of their tabs."""
 
 TITLE = "Governance"

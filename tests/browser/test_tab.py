@@ -120,7 +120,7 @@ def test_the_tab_works_without_a_script(web: WebServer, browser: Browser) -> Non
     page.wait_for_url("**/admin/")
     page.get_by_role("link", name="Governance", exact=False).first.click()
     for panel in PANELS:
-        page.get_by_role("link", name=panel.title, exact=True).click()
+        page.locator(".sb-tabs").get_by_role("link", name=panel.title, exact=True).click()
         page.wait_for_url(f"**{panel.url}")
         assert page.locator(".sb-tabs [aria-current]").inner_text() == panel.title
     page.goto(f"{web.url}{WHY.url}")

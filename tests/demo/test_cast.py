@@ -30,6 +30,7 @@ def test_the_names_of_no_two_namespaces_are_alike() -> None:
         "model id": {each.spec.model_id for each in cast.MODELS},
         "configuration": {each.spec.identifier for each in cast.CONFIGURATIONS},
         "application": {each.identifier for each in cast.APPLICATIONS},
+        "budget": {each.spec.identifier for each in cast.BUDGETS},
     }
     names = [name for names in namespaces.values() for name in names]
     assert len(names) == len(set(names))

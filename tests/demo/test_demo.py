@@ -195,7 +195,7 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
 
 def test_the_printed_commands_work(first: Terminal) -> None:
     commands = re.findall(r"^     (curl .*|.* explain .*)$", first.printed, flags=re.MULTILINE)
-    whole, streamed, explained, handed_in, waited_for, batch, vectors = (
+    whole, streamed, explained, handed_in, waited_for, batch, vectors, refused = (
         subprocess.run(
             ["bash", "-c", command.replace("curl ", "curl -sS --noproxy '*' ", 1)],
             cwd=ROOT,
@@ -221,6 +221,9 @@ def test_the_printed_commands_work(first: Terminal) -> None:
     assert "x-signalbox-route: atlas-cloud/help-vectors" in vectors
     assert "x-signalbox-cost: " in vectors
     assert vectors.count('"embedding":[') == 2
+    assert " 402 " in refused.splitlines()[0]
+    told = json.loads(refused.splitlines()[-1])["error"]["details"]
+    assert (told["budget"], told["limit"], told["currency"]) == ("your-day", "1", "USD")
 
 
 @pytest.mark.parametrize("role", ["operator", "auditor"])

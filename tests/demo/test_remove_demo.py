@@ -11,17 +11,24 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import models
 
+from budgets.ledger import settle
+from budgets.models import Account, Hold
+from budgets.proof import check
+from budgets.scopes import Scope
 from governance.access.directory import Caller
 from governance.demo.cast import SOURCE
 from governance.demo.folder import DemoFolder
 from governance.demo.operator import provide_logins
 from governance.demo.removal import RECORDS, ROWS, RemovalBlocked, remove_demo
 from governance.demo.seed import seed
+from governance.demo.spending import book_past
 from governance.models import AccessKey, AccessVersion, Batch, StoredContent, Submission
 from governance.submissions.intake import CallOrder, submit_batch
+from routing.core.money import Money
 from routing.models import CatalogueVersion, Configuration, LanguageModel, ListedModel, Price, Provider
 from routing.vault import Vault
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from tests.budgets.claims import LATER, ONE, balance, claim, hold, key_of
 from tests.factories import AccessKeyFactory, CallFactory, ConfigurationFactory, LanguageModelFactory
 
 pytestmark = pytest.mark.django_db
@@ -107,6 +114,25 @@ def test_submitted_calls_of_the_demo_go_with_what_they_hold() -> None:
     assert left.application == mine.record.application.identifier
     assert list(Submission.objects.values_list("batch", flat=True)) == [left.pk, left.pk]
     assert StoredContent.objects.count() == 2
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_ledger_forgets_the_demo_and_keeps_what_others_have_spent() -> None:
+    """In accounts of their own, and in one that counts the calls of everybody."""
+    book_past(now=NOW)
+    recorded = Call.objects.first()
+    assert recorded is not None
+    everybody, others = key_of(Scope()), key_of(Scope(application="payroll"))
+    settle(attempt=hold(claim(everybody), claim(others)), cost=Money(ONE, "USD"), now=LATER)
+    settle(attempt=hold(claim(everybody), call=recorded.pk), cost=Money(ONE // 2, "USD"), now=LATER)
+    hold(claim(everybody), call=recorded.pk)
+    unrecorded = key_of(Scope(application="help-desk"))
+    hold(claim(unrecorded))
+    assert remove_demo()["accounts"] == 4 + 1 + 1  # each application of today, the pilot, and the one above
+    assert (balance(everybody), balance(others)) == ((ONE, 0, 0, 0), (ONE, 0, 0, 0))
+    assert set(Account.objects.values_list("identity", flat=True)) == {everybody.identity, others.identity}
+    assert not Hold.objects.exists()
+    assert list(check().flaws) == []
 
 
 @pytest.mark.usefixtures("demo")

@@ -27,6 +27,7 @@ from governance.demo.processes import Children
 from governance.demo.removal import RemovalBlocked
 from governance.demo.running import DemoProblem
 from governance.demo.seed import SeedConflict, Seeded, seed
+from governance.demo.spending import book_past
 from governance.settings_store.registry import CALL_HISTORY
 from governance.settings_store.store import load_settings
 from routing.vault import Vault
@@ -124,6 +125,7 @@ class Command(BaseCommand):
             keys=folder.read_keys(),
             set_policy=own,
         )
+        book_past(now=timezone.now())
         folder.write_keys(seeded.keys)
         logins = provide_logins(folder)
         connections.close_all()
@@ -180,6 +182,10 @@ Try, in another terminal:
 
   6. Vectors of two texts, for a search; the answer says which model made them and what that cost:
      curl -i {base}/v1/embeddings {auth} -d '{{"model": "help-search", "input": ["lost parcel", "opening hours"]}}'
+
+  7. Eight answers at once could cost more than your budget of a day: 402, with what is left. Nothing is sent.
+     curl -i {curl} '{request}, "n": 8}}'
+     All budgets: {base}/admin/governance-tab/budgets/
 
 {switch}:
      {manage} demo --history {"off" if reads_history else "on"}
