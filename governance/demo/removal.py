@@ -14,7 +14,8 @@ from django.contrib.auth.models import User
 from django.db import models, transaction
 from django.db.models import F, ProtectedError, Q, QuerySet, Sum
 
-from budgets.models import Account, Entry, Hold
+from budgets.crossings import percent_of
+from budgets.models import Account, Crossing, Entry, Hold
 from governance.audit.actions import AuditAction, Author, Channel, RecordKind
 from governance.changes.descriptions import describe
 from governance.changes.door import begin, keep
@@ -152,14 +153,22 @@ def _unbook(calls: Sequence[Any]) -> None:
     have cost was never spent."""
     entries: QuerySet[Entry] = QuerySet(Entry).filter(call__in=calls)
     parts = ("spent", "reserved", "uncertain", "unmeasured")
-    sums = entries.order_by().values("account").annotate(**{f"moved_{part}": Sum(part) for part in parts})
-    touched = list(sums.order_by("account"))
-    for row in touched:
-        moved = {part: F(part) - row[f"moved_{part}"] for part in parts}
-        QuerySet(Account).filter(pk=row["account"]).update(**moved)
+    sums = entries.order_by("account").values_list("account").annotate(*(Sum(part) for part in parts))
+    accounts = []
+    for account, *moved in sums:
+        accounts.append(account)
+        changes = {part: F(part) - amount for part, amount in zip(parts, moved, strict=True)}
+        QuerySet(Account).filter(pk=account).update(**changes)
     QuerySet(Hold).filter(call__in=calls).delete()
     entries.delete()
-    QuerySet(Account).filter(pk__in=[row["account"] for row in touched], entries=None, holds=None).delete()
+    crossings: QuerySet[Crossing] = QuerySet(Crossing).filter(account__in=accounts).select_related("account")
+    undone = [
+        each.pk
+        for each in crossings
+        if percent_of(each.account.spent, each.account.uncertain, limit=each.limit) < each.threshold
+    ]
+    QuerySet(Crossing).filter(pk__in=undone).delete()
+    QuerySet(Account).filter(pk__in=accounts, entries=None, holds=None, crossings=None).delete()
 
 
 def _remove_accounts() -> int:
@@ -175,6 +184,7 @@ def _remove_accounts() -> int:
         is_demos |= Q(**{f"scope__{part}__in": list(names)})
     accounts = list(QuerySet(Account).filter(is_demos).values_list("pk", flat=True))
     QuerySet(Hold).filter(account__in=accounts).delete()
+    QuerySet(Crossing).filter(account__in=accounts).delete()
     QuerySet(Entry).filter(account__in=accounts).delete()
     return _delete(QuerySet(Account).filter(pk__in=accounts))
 

@@ -293,6 +293,7 @@ def _make_budgets() -> None:
             window=spec.window.value,
             zone=spec.zone,
             unpriced=spec.unpriced.value,
+            alert_thresholds=list(spec.alerts),
             source=cast.SOURCE,
         )
         save_record(budget, author=AUTHOR)

@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import models
 
+from budgets.crossings import Spending, Watch, crossed_by, record
 from budgets.ledger import settle
-from budgets.models import Account, Hold
+from budgets.models import Account, Crossing, Hold
 from budgets.proof import check
 from budgets.scopes import Scope
 from governance.access.directory import Caller
@@ -126,11 +127,15 @@ def test_the_ledger_forgets_the_demo_and_keeps_what_others_have_spent() -> None:
     settle(attempt=hold(claim(everybody), claim(others)), cost=Money(ONE, "USD"), now=LATER)
     settle(attempt=hold(claim(everybody), call=recorded.pk), cost=Money(ONE // 2, "USD"), now=LATER)
     hold(claim(everybody), call=recorded.pk)
+    for limit in (ONE, 2 * ONE, ONE // 2):  # reached, then not any more, and far behind
+        watch = Watch(f"all-{limit}", everybody, limit, (60,))
+        record(crossed_by(watch, Spending(ONE + ONE // 2, 0), at=NOW))
     unrecorded = key_of(Scope(application="help-desk"))
     hold(claim(unrecorded))
     assert remove_demo()["accounts"] == 4 + 1 + 1  # each application of today, the pilot, and the one above
     assert (balance(everybody), balance(others)) == ((ONE, 0, 0, 0), (ONE, 0, 0, 0))
     assert set(Account.objects.values_list("identity", flat=True)) == {everybody.identity, others.identity}
+    assert set(Crossing.objects.values_list("limit", flat=True)) == {ONE, ONE // 2}
     assert not Hold.objects.exists()
     assert list(check().flaws) == []
 
