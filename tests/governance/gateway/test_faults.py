@@ -1,7 +1,8 @@
 """Everything that can go wrong on the wire, at once: 200 calls, half of them to providers that misbehave.
 
 Each of them ends with an answer or with a typed error, within its deadline; leaves one row; and leaves nothing else: no
-task, no connection, no place at a provider.
+task, no connection, no place at a provider, and no reservation, three budgets being in force: what was held is settled,
+given back, or uncertain where nobody knows what is charged.
 """
 
 import asyncio
@@ -13,11 +14,14 @@ from decimal import Decimal
 import orjson
 import pytest
 
+from budgets.models import Account, Entry, Hold
+from budgets.proof import check
+from budgets.scopes import EACH
 from governance.changes.settings import store_setting
 from routing.core.failures import FailureKind
 from routing.models import LanguageModel
 from tests.authors import SOMEBODY
-from tests.factories import ConfigurationFactory, FallbackLinkFactory
+from tests.factories import BudgetFactory, ConfigurationFactory, FallbackLinkFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Conversation, Reply
 from tests.governance.gateway.upstream import ANSWER, DONE, ROLE, answers, chunk_of, completion, fails, streams
@@ -25,6 +29,7 @@ from tests.servers.fake_provider import Close, Pause, Reset, Script, Send, Stall
 from tests.servers.web import wait_until
 
 CALLS = 200
+LEAVING = 60
 DEADLINE = 2
 OF_MANY = 10
 """Seconds that a call may take, by itself and among so many on whatever machine this is. Nothing here waits for it."""
@@ -63,6 +68,14 @@ FAULTS: dict[str, Script] = {
     "knows no such model": fails(404),
     "finds the request wrong": fails(400),
 }  # fmt: skip
+CHARGES_NOTHING = {
+    "an error of status 200", "an error in the stream", "a redirect", "rate limits",
+    "rate limits for longer than the call has", "is away", "is busy", "refuses our key", "knows no such model",
+    "finds the request wrong",
+}  # fmt: skip
+"""An error is the whole answer, to whoever asked for a stream or for none. Of every other fault nobody knows what is
+charged."""
+
 TYPES = {kind.value for kind in FailureKind}
 
 
@@ -85,6 +98,28 @@ def faulty(world: World) -> World:
     FallbackLinkFactory(configuration=rescued, fallback=only(huge, "sound"))
     world.gateway.refresh()
     return world
+
+
+@pytest.fixture
+def budgeted(faulty: World) -> World:
+    """Three budgets that apply to every call and have room for all: two hard ones, and a soft one for each user."""
+    much = 10**15
+    BudgetFactory(identifier="everything", application="", limit=much)
+    BudgetFactory(identifier="desk-month", limit=much)
+    BudgetFactory(identifier="each-user", application="", user=EACH, window="day", is_hard=False, limit=1)
+    faulty.gateway.refresh()
+    return faulty
+
+
+def assert_adds_up(world: World) -> None:
+    """What is spent is what the rows say was paid; what is held is uncertain; and each attempt ended once."""
+    assert not world.gateway.service.services.owed
+    assert check().flaws == ()
+    assert not Hold.objects.filter(is_uncertain=False).exists()
+    paid = sum(each.actual_cost_nanos or 0 for each in world.calls())
+    assert [(each.spent, each.reserved) for each in Account.objects.all()] == [(paid, 0)] * 3
+    ended = Counter(Entry.objects.exclude(kind="reserved").values_list("attempt", "account"))
+    assert ended == Counter(Entry.objects.filter(kind="reserved").values_list("attempt", "account"))
 
 
 def only(model: LanguageModel, identifier: str) -> object:
@@ -116,11 +151,14 @@ def verdict(reply: Reply, *, stream: bool) -> str:
     return str(orjson.loads(reply.frames[-1])["error"]["type"])
 
 
+@pytest.mark.parametrize("has_budgets", [False, True], ids=["", "three budgets"])
 @pytest.mark.parametrize("rests", [False, True], ids=["each call meets its fault", "routes rest"])
 def test_two_hundred_calls_half_of_them_to_providers_that_misbehave(
-    faulty: World, monkeypatch: pytest.MonkeyPatch, rests: bool
+    faulty: World, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, rests: bool, has_budgets: bool
 ) -> None:
     world, gateway = faulty, faulty.gateway
+    if has_budgets:
+        request.getfixturevalue("budgeted")
     if not rests:
         monkeypatch.setattr(gateway.service.circuits, "failed", lambda *_: None)
     store_setting("gateway.deadlineSeconds", OF_MANY, author=SOMEBODY)
@@ -161,13 +199,22 @@ def test_two_hundred_calls_half_of_them_to_providers_that_misbehave(
     assert gateway.service.calls_under_way == 0
     assert +gateway.service.services.slots.taken == Counter()
     settled(lambda: sum(each.busy_connections for each in world.upstreams) == 0)
+    if has_budgets:
+        assert_adds_up(world)
+        assert Account.objects.count() == 3
+        attempts = Entry.objects.values("attempt").distinct().count()
+        assert (
+            sum(len(each.requests) for each in world.upstreams)
+            <= attempts
+            <= sum(r.requests_sent for r in world.calls())
+        )
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_by_itself(faulty: World, name: str) -> None:
+def test_each_fault_by_itself(budgeted: World, name: str) -> None:
     """Whole and streamed: a typed error in the caller's protocol, or an answer where the fault spares it; never a
-    hang, and what was sent is counted."""
-    world = faulty
+    hang, what was sent is counted, and what was held for it is given back or becomes uncertain."""
+    world = budgeted
     for stream in (False, True):
         world.forget()
         world.let_rest()
@@ -180,4 +227,38 @@ def test_each_fault_by_itself(faulty: World, name: str) -> None:
         row = world.calls()[-1]
         assert (row.failure_kind or "answered") == how
         assert row.requests_sent == len(world.upstreams[0].requests) <= 2
+        kinds = Entry.objects.filter(call=row.pk).exclude(kind="reserved").values_list("kind", flat=True)
+        is_free = name in CHARGES_NOTHING and (stream or name != "an error in the stream")
+        expected = "settled" if how == "answered" else "released" if is_free else "uncertain"
+        assert Counter(kinds) == {expected: 3 * row.requests_sent}
+    assert_adds_up(world)
     assert +world.gateway.service.services.slots.taken == Counter()
+
+
+def test_callers_that_leave_at_any_moment(budgeted: World) -> None:
+    """While something is reserved, sent, waited for or streamed: nothing stays behind but what nobody knows."""
+    world, gateway = budgeted, budgeted.gateway
+    gateway.chat("sound")
+    gateway.flush()
+    before = tasks_of(world)
+    world.upstreams[0].answer(*events(ROLE, TEXT, end=[Stall()]))
+    world.upstreams[2].answer(Pause(0.01), *answers())
+    calls: list[Conversation] = []
+    for at in range(LEAVING):
+        calls.append(gateway.begin_chat("broken" if at % 2 else "sound", stream=bool(at % 2)))
+        time.sleep(0.0005 * (at % 8))  # each is somewhere else when it goes
+        calls[at // 2].hang_up()
+    for call in calls:
+        call.hang_up()
+    for call in calls:
+        call.finish()
+    settled(lambda: not gateway.service.services.owed)
+    settled(lambda: tasks_of(world) <= before)
+    assert_adds_up(world)
+    rows = world.calls()[1:]
+    assert LEAVING // 2 < len(rows) <= LEAVING  # who had left before its request was read made no call
+    assert {row.pk for row in rows} >= {each.call for each in Entry.objects.all()} - {world.calls()[0].pk}
+    assert {row.failure_kind for row in rows} <= {"", "cancelled"}
+    assert gateway.service.calls_under_way == 0
+    assert +gateway.service.services.slots.taken == Counter()
+    settled(lambda: sum(each.busy_connections for each in world.upstreams) == 0)
