@@ -41,10 +41,11 @@ code; what it says in words decides only whether a prompt is invalid or too long
 One table says what each kind leads to, and everything that acts on failures reads it.
 
 1. **The same route is asked again** where the kind may pass: at most `{RETRY_ATTEMPTS.key}` times for one call, the
-   first time included. What a provider states (`Retry-After` in seconds or as a date, `retry-after-ms`, Gemini's
-   `RetryInfo`) is waited exactly; what is negative, past, not a number, infinite, empty or longer than a day is no
-   advice. Without advice the wait begins with `{RETRY_FIRST_WAIT.key}`, doubles up to
-   `{RETRY_LONGEST_WAIT.key}`, and up to half of it is left out by chance.
+   first time included; an answer that is repaired takes one request more, and no further repetitions. What a provider
+   states (`Retry-After` in seconds or as a date, `retry-after-ms`, Gemini's `RetryInfo`) is waited exactly;
+   what is negative, past, not a number, infinite, empty or longer than a day is no advice. Without advice the wait
+   begins with `{RETRY_FIRST_WAIT.key}`, doubles up to `{RETRY_LONGEST_WAIT.key}`, and up to half of it
+   is left out by chance.
 2. **The next route is asked**: the other candidates, then the configuration's fallback configurations, each by its own
    rules and by what the key allows, and never a fallback's fallbacks; healthiest first where `health.reorderFallback`
    says so. A refusal by the model ends the call: it is not

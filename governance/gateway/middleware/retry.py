@@ -1,6 +1,7 @@
 """Repeats a request at the same route, on the policy's terms and within the call's deadline.
 
-All waiting of a call happens here. The route's circuit, which lies above, hears of the last failure alone.
+All waiting of a call happens here. The route's circuit, which lies above, hears of the last failure alone. A route that
+is asked for another answer as well (a repair) has no further repetitions for it: one call, one count.
 """
 
 from asyncio import sleep
@@ -18,7 +19,7 @@ from routing.core.retry import wait_before
 async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Ask the route until it answers, or until its failure is one that is not repeated."""
     failed: CallFailed | None = None
-    for attempt in count(1):
+    for attempt in count(1 + _repetitions(context)):
         if seconds_left(context) <= 0:
             raise out_of_time(context, evidence=_evidence(failed))
         try:
@@ -39,6 +40,11 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         await sleep(wait)
         context = replace(context, waited=wait)
     raise AssertionError("a count has no end")
+
+
+def _repetitions(context: CallContext) -> int:
+    """How often the call has repeated a request at this route so far."""
+    return sum(each.waited is not None and each.step == context.step for each in context.notes.attempts)
 
 
 def _wait_before(attempt: int, context: CallContext, failure: Failure) -> float | None:

@@ -2,7 +2,8 @@
 
 An answer that does not fit is no answer: the next route is asked, as after anything that cannot be read. Where the
 configuration asks for it the model is told what is wrong and may answer once more, which is a request of its own: an
-attempt with its cost, and repeated, reserved for and timed like every other.
+attempt with its cost, and reserved for and timed like every other. It may be repeated if the first one was not: what a
+route is sent for one call is as many requests as the policy says, and one more.
 
 Not looked at: what is streamed (the caller has it before it is whole), answers that the model broke off, in which it
 declines, or calls tools, and requests for several answers at once.

@@ -14,7 +14,7 @@ from governance.models import ContentKind, NamedCall, StoredContent
 from governance.replays import Claim, Kept, OtherRequest
 from telemetry.health import read_health
 from tests.authors import SOMEBODY
-from tests.governance.gateway.conftest import World
+from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import Conversation, Reply, question
 from tests.governance.gateway.upstream import ANSWER, answers, fails, streams
 from tests.servers.fake_provider import Pause
@@ -115,6 +115,16 @@ def test_a_failure_gives_the_name_back(world: World) -> None:
     assert not NamedCall.objects.exists()
     world.script(answers())
     assert ask(world).status == 200
+
+
+@pytest.mark.parametrize("vector", ["idempotency-005"])
+def test_vectors(world: World, vector: str) -> None:
+    """Of nr-llm: failures are not stored, so that a provider is asked for each of two calls of one name."""
+    relist(world.configuration, world.models[:1])
+    world.gateway.refresh()
+    for asked in (1, 2):
+        world.script(fails(503))
+        assert (ask(world, vector).status, world.asked) == (503, [asked, 0, 0])
 
 
 def test_a_stream_is_made_once_and_cannot_be_given_again(world: World) -> None:

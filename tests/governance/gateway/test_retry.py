@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 from email.utils import format_datetime
+from itertools import product
 
 import orjson
 import pytest
@@ -98,6 +99,46 @@ def test_retries_are_not_multiplied(world: World, name: str) -> None:
         times = attempts if fault.kind in {*REPEATED, FailureKind.TIMEOUT} else 1
         assert world.asked == [times, *[times if fault.follows else 0] * 2]
         assert world.calls()[-1].requests_sent == sum(world.asked)
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+ASKED_FOR = {"type": "json_schema", "json_schema": {"name": "place", "schema": SCHEMA}}
+OUTCOMES: dict[str, Script] = {"away": fails(503), "unfit": answers(text="Ulm"), "fit": answers(text='{"city": "Ulm"}')}
+
+
+def requests_by_policy(outcomes: tuple[str, ...], *, attempts: int) -> tuple[int, bool]:
+    """How many requests a route is sent if it does this in turn, and whether the last of them served: what is away is
+    repeated while repetitions are left, and what does not fit may be mended once."""
+    repetitions, repairs = attempts - 1, 1
+    for number, outcome in enumerate(outcomes, start=1):
+        if outcome == "fit":
+            return number, True
+        if outcome == "away" and repetitions:
+            repetitions -= 1
+        elif outcome == "unfit" and repairs:
+            repairs -= 1
+        else:
+            return number, False
+    raise AssertionError("the policy allows more requests than there are outcomes")
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_how_often_a_provider_is_asked_where_answers_are_repaired(world: World, attempts: int) -> None:
+    """Every order in which a route can be away, miss the schema and fit: the policy's number, and one to repair."""
+    relist(world.configuration, world.models[:1])
+    world.configuration.repairs_output = True
+    world.configuration.save()
+    setting(world, "retry.attempts", attempts)
+    for outcomes in product(OUTCOMES, repeat=attempts + 1):
+        world.forget()
+        world.let_rest()
+        world.upstreams[0].answer_in_turn(*[OUTCOMES[each] for each in outcomes])
+        expected, serves = requests_by_policy(outcomes, attempts=attempts)
+        reply = world.gateway.chat(response_format=ASKED_FOR)
+        assert (world.asked, reply.status == 200) == ([expected, 0, 0], serves), outcomes
+        assert reply.headers["x-signalbox-attempts"] == str(expected)
+        assert expected <= attempts + 1
+    assert {each.requests_sent for each in world.calls()} == set(range(1, attempts + 2))
 
 
 def test_the_kinds_that_are_counted_here_are_all_that_a_provider_can_cause() -> None:
