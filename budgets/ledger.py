@@ -2,10 +2,13 @@
 
 An attempt is one request to a provider. :func:`reserve` holds the most it can cost in every account that applies, or in
 none; :func:`settle` books what it did cost, :func:`release` gives back what was not needed because nothing was sent,
-and what nobody knows stays held as *uncertain*. Each is one short transaction of its own, and doing it twice is doing
-it once. Accounts are locked in the order of their ids, so that no two transactions wait for each other crosswise.
+and what nobody knows stays held as *uncertain*. Doing it twice is doing it once. Accounts are locked in the order of
+their ids, so that no two transactions wait for each other crosswise.
 
-A balance changes by entries alone (:func:`_book`), which are never changed: ``proof`` sums them up.
+What many attempts have to say at a time is said in one short transaction (:func:`reserve_all`, :func:`close_all`): on
+an account that all calls share, that is what lets more than a few hundred of them through in a second.
+
+A balance changes by entries alone, which are never changed: ``proof`` sums them up.
 
     LedgerError
       OverBudget     the attempt does not fit; nothing was held
@@ -14,14 +17,26 @@ A balance changes by entries alone (:func:`_book`), which are never changed: ``p
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, connections, router, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import IntegrityError, transaction
 
 from budgets.models import Account, Entry, EntryKind, Hold
 from budgets.scopes import AccountKey
+from budgets.statements import (
+    Balance,
+    Held,
+    Move,
+    NewHold,
+    book,
+    delete_holds,
+    execute,
+    insert_holds,
+    ledger_connection,
+    lock_accounts,
+    lock_holds,
+    mark_uncertain,
+)
 from routing.core.money import MOST_NANOS, Money
 
 SWEPT_AT_ONCE = 500
@@ -51,17 +66,41 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
-    """What an account holds, in nano-units."""
+class Reservation:
+    """What one attempt wants to hold.
 
-    spent: int
-    reserved: int
-    uncertain: int
+    Attributes:
+        attempt: a new id for each attempt; reserving again under the same one changes nothing.
+        call: the call it belongs to.
+        claims: one for each budget that applies, at least one.
+        now: the moment of the entries.
+        expires_at: when whoever holds it must have ended; after that it is an orphan.
+    """
 
-    @property
-    def committed(self) -> int:
-        """Everything that counts against a limit."""
-        return self.spent + self.reserved + self.uncertain
+    attempt: UUID
+    call: UUID
+    claims: Sequence[Claim]
+    now: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one attempt: sent, at a cost that is ``None`` if nobody knows it, or given back."""
+
+    attempt: UUID
+    now: datetime
+    cost: Money | None = None
+    was_sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What an outcome came to: whether there was anything left to do, and the balances after it, by the identity of
+    each account that it moved."""
+
+    is_done: bool
+    balances: Mapping[str, Balance]
 
 
 class OverBudget(LedgerError):
@@ -73,42 +112,36 @@ class OverBudget(LedgerError):
         self.balance = balance
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """One entry to be: by how much an account changes."""
-
-    account: int
-    kind: EntryKind
-    spent: int = 0
-    reserved: int = 0
-    uncertain: int = 0
-    unmeasured: int = 0
-    limit: int | None = None
-    is_overrun: bool = False
-
-
 def reserve(*, attempt: UUID, call: UUID, claims: Sequence[Claim], now: datetime, expires_at: datetime) -> None:
     """Hold what an attempt can cost in all accounts, or in none. What is exactly left is enough.
-
-    Args:
-        attempt: a new id for each attempt; reserving again under the same one changes nothing.
-        call: the call it belongs to.
-        claims: one for each budget that applies, at least one.
-        now: the moment of the entries.
-        expires_at: when whoever holds it must have ended; after that it is an orphan.
 
     Raises:
         OverBudget: it does not fit; the first claim that refused says why.
     """
-    accounts = {claim.account.identity: claim.account for claim in claims}
+    (refused,) = reserve_all([Reservation(attempt, call, claims, now, expires_at)])
+    if refused is not None:
+        raise refused
+
+
+def reserve_all(reservations: Sequence[Reservation]) -> list[OverBudget | None]:
+    """Reserve for attempts one after the other, all in one transaction: what each was refused by, if it was.
+
+    Raises:
+        django.db.Error: nothing was held for any of them. Of several, one that was reserved before is an error for all.
+    """
+    accounts = {claim.account.identity: claim.account for each in reservations for claim in each.claims}
     try:
-        if not _try_to_reserve(accounts, attempt=attempt, call=call, claims=claims, now=now, expires_at=expires_at):
-            _open(accounts.values(), now=now)
-            if not _try_to_reserve(accounts, attempt=attempt, call=call, claims=claims, now=now, expires_at=expires_at):
-                raise RuntimeError("an account that was opened is not there")
+        told = _try_to_reserve(accounts, reservations)
+        if told is None:
+            _open(accounts.values(), now=min(each.now for each in reservations))
+            told = _try_to_reserve(accounts, reservations)
+        if told is None:
+            raise RuntimeError("an account that was opened is not there")
     except IntegrityError:
-        if not Entry.objects.filter(attempt=attempt).exists():
+        if len(reservations) > 1 or not Entry.objects.filter(attempt=reservations[0].attempt).exists():
             raise
+        return [None]
+    return told
 
 
 def settle(*, attempt: UUID, cost: Money | None, now: datetime) -> bool:
@@ -117,12 +150,54 @@ def settle(*, attempt: UUID, cost: Money | None, now: datetime) -> bool:
     Without a cost, and where it is in another currency than the account, the bound stays held as uncertain. A cost
     above the bound is booked as it is and marked as an overrun.
     """
-    return _close(attempt, cost=cost, was_sent=True, now=now)
+    return close_all([Outcome(attempt, now, cost)])[0].is_done
 
 
 def release(*, attempt: UUID, now: datetime) -> bool:
     """Give back everything: nothing was sent, or nothing is charged. Tells whether there was anything left to do."""
-    return _close(attempt, cost=None, was_sent=False, now=now)
+    return close_all([Outcome(attempt, now, was_sent=False)])[0].is_done
+
+
+def close_all(outcomes: Sequence[Outcome]) -> list[Closed]:
+    """Book what became of attempts, one after the other, all in one transaction.
+
+    Raises:
+        ValueError: an attempt is among them twice.
+        django.db.Error: nothing was booked of any of them.
+    """
+    if len({each.attempt for each in outcomes}) < len(outcomes):
+        raise ValueError("an attempt cannot end twice at a time")
+    connection = ledger_connection()
+    with transaction.atomic(using=connection.alias):  # whoever resolves an attempt says so in the same transaction
+        held: dict[UUID, list[Held]] = {}
+        balances: dict[str, Balance] = {}
+        for hold in lock_holds(connection, [each.attempt for each in outcomes]):
+            held.setdefault(hold.attempt, []).append(hold)
+            balances[hold.identity] = hold.balance
+        moves: list[Move] = []
+        gone: list[int] = []
+        uncertain: list[int] = []
+        told: list[Closed] = []
+        for outcome in outcomes:
+            moved: dict[str, Balance] = {}
+            for hold in held.get(outcome.attempt, ()):
+                move = _settled(hold, outcome) if outcome.was_sent else _given_back(hold, outcome)
+                if move is None:
+                    continue
+                moves.append(move)
+                (uncertain if move.kind is EntryKind.UNCERTAIN else gone).append(hold.pk)
+                balances[hold.identity] = moved[hold.identity] = move.moved(balances[hold.identity])
+            told.append(Closed(is_done=bool(moved), balances=moved))
+        if moves:
+            execute(
+                connection,
+                [
+                    *([delete_holds(gone)] if gone else []),
+                    *([mark_uncertain(uncertain)] if uncertain else []),
+                    *book(connection, moves),
+                ],
+            )
+    return told
 
 
 def sweep(*, now: datetime) -> int:
@@ -132,133 +207,103 @@ def sweep(*, now: datetime) -> int:
     return sum(settle(attempt=attempt, cost=None, now=now) for attempt in dict.fromkeys(attempts))
 
 
-# --- Transactions ----------------------------------------------------------------------------------------------------
-
-Parameters = list[Any]
-Statement = tuple[str, Parameters]
-
-_ACCOUNTS, _ENTRIES, _HOLDS = (model._meta.db_table for model in (Account, Entry, Hold))
-
-
-def _connection() -> BaseDatabaseWrapper:
-    return connections[router.db_for_write(Account)]
-
-
 def _try_to_reserve(
-    accounts: Mapping[str, AccountKey],
-    *,
-    attempt: UUID,
-    call: UUID,
-    claims: Sequence[Claim],
-    now: datetime,
-    expires_at: datetime,
-) -> bool:
-    """Reserve; ``False``, and nothing done, if an account is not there yet."""
-    connection = _connection()
+    accounts: Mapping[str, AccountKey], reservations: Sequence[Reservation]
+) -> list[OverBudget | None] | None:
+    """Reserve; ``None``, and nothing done, if an account is not there yet."""
+    connection = ledger_connection()
     with transaction.atomic(using=connection.alias, durable=True):
-        locked = _lock_accounts(connection, sorted(accounts))
+        locked = lock_accounts(connection, sorted(accounts))
         if len(locked) < len(accounts):
-            return False
-        moves: dict[int, _Move] = {}
-        amounts: dict[int, int | None] = {}
-        for claim in claims:
-            account, balance = locked[claim.account.identity]
-            _refuse_what_does_not_fit(claim, balance)
-            amounts[account] = claim.amount
-            limits = (claim.limit, moves[account].limit if account in moves else None)
-            moves[account] = _Move(
-                account=account,
-                kind=EntryKind.RESERVED,
-                reserved=claim.amount or 0,
-                limit=min((each for each in limits if each is not None), default=None),
-            )
-        _execute(
-            connection,
-            [
-                _insert_holds(connection, amounts, attempt=attempt, call=call, now=now, expires_at=expires_at),
-                *_book(connection, list(moves.values()), attempt=attempt, call=call, now=now),
-            ],
-        )
-    return True
+            return None
+        ids = {identity: pk for identity, (pk, _) in locked.items()}
+        balances = {identity: balance for identity, (_, balance) in locked.items()}
+        moves: list[Move] = []
+        holds: list[NewHold] = []
+        told: list[OverBudget | None] = []
+        for each in reservations:
+            refused = next((claim for claim in each.claims if not _fits(claim, balances[claim.account.identity])), None)
+            if refused is not None:
+                told.append(OverBudget(refused, balances[refused.account.identity]))
+                continue
+            told.append(None)
+            for identity, claim in _by_account(each.claims).items():
+                move = Move(
+                    attempt=each.attempt,
+                    call=each.call,
+                    at=each.now,
+                    account=ids[identity],
+                    kind=EntryKind.RESERVED,
+                    reserved=claim.amount or 0,
+                    limit=claim.limit,
+                )
+                moves.append(move)
+                balances[identity] = move.moved(balances[identity])
+                holds.append(NewHold(each.attempt, each.call, move.account, claim.amount, each.now, each.expires_at))
+        if moves:
+            execute(connection, [insert_holds(connection, holds), *book(connection, moves)])
+    return told
 
 
-def _refuse_what_does_not_fit(claim: Claim, balance: Balance) -> None:
+def _by_account(claims: Sequence[Claim]) -> dict[str, Claim]:
+    """What is held in each account: of budgets that share one, under the tightest of their limits."""
+    tightest: dict[str, Claim] = {}
+    for claim in claims:
+        known = tightest.get(claim.account.identity)
+        if known is None or (claim.limit is not None and (known.limit is None or claim.limit < known.limit)):
+            tightest[claim.account.identity] = claim
+    return tightest
+
+
+def _fits(claim: Claim, balance: Balance) -> bool:
     """What costs nothing always fits. What cannot be measured fits while anything is left."""
     most = MOST_NANOS if claim.limit is None else claim.limit
-    if claim.amount == 0:
-        return
-    if balance.committed + (1 if claim.amount is None else claim.amount) > most:
-        raise OverBudget(claim, balance)
+    return claim.amount == 0 or balance.committed + (1 if claim.amount is None else claim.amount) <= most
 
 
-def _close(attempt: UUID, *, cost: Money | None, was_sent: bool, now: datetime) -> bool:
-    connection = _connection()
-    with transaction.atomic(using=connection.alias):  # whoever resolves an attempt says so in the same transaction
-        holds = _lock_holds(connection, attempt)
-        moves: list[_Move] = []
-        closed: list[int] = []
-        uncertain: list[int] = []
-        for hold in holds:
-            move = _outcome(hold, cost) if was_sent else _given_back(hold)
-            if move is None:
-                continue
-            moves.append(move)
-            (uncertain if move.kind is EntryKind.UNCERTAIN else closed).append(hold.pk)
-        if moves:
-            _execute(
-                connection,
-                [
-                    *([_delete_holds(closed)] if closed else []),
-                    *([_mark_uncertain(uncertain)] if uncertain else []),
-                    *_book(connection, moves, attempt=attempt, call=holds[0].call, now=now),
-                ],
-            )
-    return bool(moves)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A hold as it was locked, with its account's currency."""
-
-    pk: int
-    account: int
-    call: UUID
-    amount: int | None
-    is_uncertain: bool
-    currency: str
-
-
-def _outcome(hold: _Held, cost: Money | None) -> _Move | None:
+def _settled(hold: Held, outcome: Outcome) -> Move | None:
     """What becomes of a hold whose attempt was sent; ``None`` if nothing does: nobody knows more than before."""
-    known = cost if cost is not None and cost.currency == hold.currency else None
-    if hold.amount is None:
-        return _Move(
-            account=hold.account,
-            kind=EntryKind.SETTLED,
-            spent=0 if known is None else known.nanos,
-            unmeasured=1 if known is None else 0,
-        )
-    if known is None:
-        if hold.is_uncertain:
-            return None
-        return _Move(account=hold.account, kind=EntryKind.UNCERTAIN, reserved=-hold.amount, uncertain=hold.amount)
-    return _Move(
-        account=hold.account,
-        kind=EntryKind.SETTLED,
-        spent=known.nanos,
-        reserved=0 if hold.is_uncertain else -hold.amount,
-        uncertain=-hold.amount if hold.is_uncertain else 0,
-        is_overrun=known.nanos > hold.amount,
+    cost = outcome.cost
+    known = cost.nanos if cost is not None and cost.currency == hold.currency else None
+    if known is None and hold.amount is not None:
+        return None if hold.is_uncertain else _move(hold, outcome, EntryKind.UNCERTAIN, uncertain=hold.amount)
+    return _move(
+        hold,
+        outcome,
+        EntryKind.SETTLED,
+        spent=known or 0,
+        unmeasured=0 if known is not None else 1,
+        is_overrun=known is not None and hold.amount is not None and known > hold.amount,
     )
 
 
-def _given_back(hold: _Held) -> _Move:
+def _given_back(hold: Held, outcome: Outcome) -> Move:
+    return _move(hold, outcome, EntryKind.RELEASED)
+
+
+def _move(
+    hold: Held,
+    outcome: Outcome,
+    kind: EntryKind,
+    *,
+    spent: int = 0,
+    uncertain: int = 0,
+    unmeasured: int = 0,
+    is_overrun: bool = False,
+) -> Move:
+    """A hold given up, and what takes its place."""
     amount = hold.amount or 0
-    return _Move(
+    return Move(
+        attempt=hold.attempt,
+        call=hold.call,
+        at=outcome.now,
         account=hold.account,
-        kind=EntryKind.RELEASED,
+        kind=kind,
+        spent=spent,
         reserved=0 if hold.is_uncertain else -amount,
-        uncertain=-amount if hold.is_uncertain else 0,
+        uncertain=uncertain - (amount if hold.is_uncertain else 0),
+        unmeasured=unmeasured,
+        is_overrun=is_overrun,
     )
 
 
@@ -277,116 +322,3 @@ def _open(accounts: Iterable[AccountKey], *, now: datetime) -> None:
         for key in sorted(accounts, key=lambda each: each.identity)
     ]
     Account.objects.bulk_create(rows, ignore_conflicts=True)
-
-
-# --- Statements ------------------------------------------------------------------------------------------------------
-# Written out, since they run twice for every request to a provider and making them costs more than running them. Names
-# come from the models alone; every value is a parameter.
-
-
-def _execute(connection: BaseDatabaseWrapper, statements: Iterable[Statement]) -> None:
-    """Run statements whose results nobody reads: on PostgreSQL all in one message, so that locks are held for less."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            texts, parameters = zip(*statements, strict=True)
-            cursor.execute("; ".join(texts), [value for each in parameters for value in each])
-            return
-        for text, values in statements:
-            cursor.execute(text, values)
-
-
-def _lock_accounts(connection: BaseDatabaseWrapper, identities: Sequence[str]) -> dict[str, tuple[int, Balance]]:
-    statement = (
-        f"SELECT identity, id, spent, reserved, uncertain FROM {_ACCOUNTS}"  # noqa: S608
-        f" WHERE identity IN ({_places(len(identities))}) ORDER BY id{_for_update(connection)}"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, identities)
-        return {identity: (pk, Balance(*amounts)) for identity, pk, *amounts in cursor.fetchall()}
-
-
-def _lock_holds(connection: BaseDatabaseWrapper, attempt: UUID) -> list[_Held]:
-    """The holds of an attempt with their accounts, both locked. Of two who ask at a time the second one sees what the
-    first has left."""
-    statement = (
-        "SELECT hold.id, hold.account_id, hold.call, hold.amount, hold.is_uncertain, account.currency"  # noqa: S608
-        f" FROM {_HOLDS} hold JOIN {_ACCOUNTS} account ON account.id = hold.account_id"
-        f" WHERE hold.attempt = %s ORDER BY hold.account_id{_for_update(connection)}"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [_id(connection, attempt)])
-        return [
-            _Held(pk, account, call if isinstance(call, UUID) else UUID(call), amount, bool(is_uncertain), currency)
-            for pk, account, call, amount, is_uncertain, currency in cursor.fetchall()
-        ]
-
-
-def _insert_holds(
-    connection: BaseDatabaseWrapper,
-    amounts: Mapping[int, int | None],
-    *,
-    attempt: UUID,
-    call: UUID,
-    now: datetime,
-    expires_at: datetime,
-) -> Statement:
-    ids = (_id(connection, attempt), _id(connection, call))
-    moments = (_moment(connection, now), _moment(connection, expires_at))
-    columns = "attempt, call, account_id, amount, is_uncertain, held_at, expires_at"
-    rows = [(*ids, account, amount, False, *moments) for account, amount in amounts.items()]
-    return _insert(_HOLDS, columns, rows)
-
-
-def _delete_holds(pks: Sequence[int]) -> Statement:
-    return f"DELETE FROM {_HOLDS} WHERE id IN ({_places(len(pks))})", [*pks]  # noqa: S608
-
-
-def _mark_uncertain(pks: Sequence[int]) -> Statement:
-    return f"UPDATE {_HOLDS} SET is_uncertain = %s WHERE id IN ({_places(len(pks))})", [True, *pks]  # noqa: S608
-
-
-def _book(
-    connection: BaseDatabaseWrapper, moves: Sequence[_Move], *, attempt: UUID, call: UUID, now: datetime
-) -> list[Statement]:
-    """Entries, and the balances moved by just as much. The accounts are locked."""
-    changes = [(each.account, each.spent, each.reserved, each.uncertain, each.unmeasured) for each in moves]
-    sums = ", ".join(
-        f"{part} = {_ACCOUNTS}.{part} + change.{part}" for part in ("spent", "reserved", "uncertain", "unmeasured")
-    )
-    update = (
-        f"WITH change (id, spent, reserved, uncertain, unmeasured) AS (VALUES {_rows(changes)})"  # noqa: S608
-        f" UPDATE {_ACCOUNTS} SET {sums} FROM change WHERE {_ACCOUNTS}.id = change.id"
-    )
-    ids, moment = (_id(connection, attempt), _id(connection, call)), _moment(connection, now)
-    entries = [
-        (*ids, *change, each.kind.value, each.limit, each.is_overrun, moment)
-        for change, each in zip(changes, moves, strict=True)
-    ]
-    columns = 'attempt, call, account_id, spent, reserved, uncertain, unmeasured, kind, "limit", is_overrun, at'
-    return [(update, [value for row in changes for value in row]), _insert(_ENTRIES, columns, entries)]
-
-
-def _insert(table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> Statement:
-    statement = f"INSERT INTO {table} ({columns}) VALUES {_rows(rows)}"  # noqa: S608
-    return statement, [value for row in rows for value in row]
-
-
-def _places(count: int) -> str:
-    return ", ".join(["%s"] * count)
-
-
-def _rows(rows: Sequence[tuple[Any, ...]]) -> str:
-    return ", ".join([f"({_places(len(rows[0]))})"] * len(rows))
-
-
-def _for_update(connection: BaseDatabaseWrapper) -> str:
-    """The words that lock; on SQLite the transaction itself is the lock (``IMMEDIATE``)."""
-    return " FOR UPDATE" if connection.features.has_select_for_update else ""
-
-
-def _id(connection: BaseDatabaseWrapper, value: UUID) -> Any:
-    return Entry._meta.get_field("attempt").get_db_prep_value(value, connection)
-
-
-def _moment(connection: BaseDatabaseWrapper, value: datetime) -> Any:
-    return Entry._meta.get_field("at").get_db_prep_value(value, connection)

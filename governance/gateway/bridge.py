@@ -6,11 +6,12 @@ request a thread and a connection of its own, and asyncio's default executor is 
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier, BrokenBarrierError, local
 from typing import ParamSpec, TypeVar
 
 from django.db import close_old_connections, connections
@@ -21,7 +22,12 @@ THREADS = 4
 CLOSE_SECONDS = 5.0
 """How long a closing pool waits for what is running."""
 
+LOOK_SECONDS = 1.0
+"""How often a thread asks whether its connection is alive: asking before each crossing is a statement for each."""
+
 logger = logging.getLogger(__name__)
+
+_looked = local()
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -71,8 +77,12 @@ def _close_connections(everybody: Barrier) -> None:
 def _with_living_connection(
     function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Result:
-    close_old_connections()
+    now = time.monotonic()
+    if now - getattr(_looked, "at", -LOOK_SECONDS) >= LOOK_SECONDS:
+        close_old_connections()
+        _looked.at = now
     try:
         return function(*args, **kwargs)
     finally:
-        close_old_connections()
+        if any(each.errors_occurred for each in connections.all(initialized_only=True)):
+            close_old_connections()

@@ -13,6 +13,7 @@ from uuid import UUID
 from budgets import limits
 from governance.access.directory import Caller
 from governance.decisions import Ruling, Standing
+from governance.gateway.bookkeeper import Bookkeeper
 from governance.gateway.bridge import Bridge
 from routing.core.calls import CallReply, CallRequest, Frame, Usage
 from routing.core.conversation import Protocol
@@ -137,6 +138,7 @@ class Services:
     recorder: Recorder
     endpoint_of: Callable[[Standing, str], Endpoint]
     bridge: Bridge
+    bookkeeper: Bookkeeper
     shared: SharedStore
     owed: set["asyncio.Task[object]"] = field(default_factory=set)
 

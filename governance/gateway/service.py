@@ -19,6 +19,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 from governance.access.directory import Directory, directory_poll
 from governance.decisions import Standing, StandingPoll
 from governance.gateway.aside import LARGE_BODY, Aside
+from governance.gateway.bookkeeper import Bookkeeper
 from governance.gateway.bridge import Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
@@ -87,6 +88,7 @@ class Service:
             recorder=self._recorder,
             endpoint_of=self._endpoints.of,
             bridge=self._bridge,
+            bookkeeper=Bookkeeper(self._bridge),
             shared=self.shared,
         )
         self._looked_at = 0.0

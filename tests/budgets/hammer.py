@@ -30,7 +30,7 @@ def main(*, database: dict[str, Any], seed: int) -> None:
 
 def work(draw: random.Random) -> None:
     # After the settings are there.
-    from budgets.ledger import Claim, OverBudget, release, reserve, settle  # noqa: PLC0415
+    from budgets.ledger import Claim, Outcome, Reservation, close_all, reserve_all, settle  # noqa: PLC0415
     from budgets.scopes import EACH, BudgetSpec, Scope, Subject  # noqa: PLC0415
     from budgets.windows import WindowKind  # noqa: PLC0415
     from routing.core.money import Money  # noqa: PLC0415
@@ -41,7 +41,8 @@ def work(draw: random.Random) -> None:
         BudgetSpec("people", Scope(user=EACH), "USD", 0, window=WindowKind.TOTAL),
     ]
     done = []
-    while True:
+
+    def some() -> Reservation:
         now = ROLLOVER + timedelta(seconds=draw.choice([-5, -1, 0, 1, 5, 90_000]))  # the clock jumps
         subject = Subject("helpdesk", "key-1", draw.choice(["agent-17", "agent-18"]), "support-chat", "prod-east")
         chosen = draw.sample(budgets, draw.randint(1, 3))
@@ -49,27 +50,34 @@ def work(draw: random.Random) -> None:
         claims = [
             Claim(each.identifier, each.account_of(subject, moment=now), amount, draw.choice(LIMITS)) for each in chosen
         ]
-        attempt = uuid4()
-        try:
-            for _ in range(draw.choice([1, 1, 2])):
-                reserve(attempt=attempt, call=uuid4(), claims=claims, now=now, expires_at=now + timedelta(minutes=10))
-        except OverBudget:
-            continue
-        say("reserved", attempt, amount)
-        cost = draw.randrange(ONE // 4)  # above the bound now and then
-        match draw.choice(["settle", "settle", "settle", "release", "unknown", "leave"]):
-            case "settle":
-                settle(attempt=attempt, cost=Money(cost, "USD"), now=now)
-                say("settled", attempt, cost)
-                done.append(attempt)
-            case "release":
-                release(attempt=attempt, now=now)
-                say("released", attempt, 0)
-                done.append(attempt)
-            case "unknown":
-                settle(attempt=attempt, cost=None, now=now)
-        if done and draw.random() < 0.3 and settle(attempt=draw.choice(done), cost=Money(1, "USD"), now=now):
-            say("twice", attempt, 1)
+        return Reservation(uuid4(), uuid4(), claims, now, now + timedelta(minutes=10))
+
+    while True:
+        wanted = [some() for _ in range(draw.choice([1, 1, 2, 4]))]
+        told = reserve_all(wanted)
+        if told == [None] and draw.random() < 0.5:
+            reserve_all(wanted)
+        held = [each for each, refused in zip(wanted, told, strict=True) if refused is None]
+        for each in held:
+            say("reserved", each.attempt, each.claims[0].amount or 0)
+        ended: list[tuple[str, Outcome]] = []
+        for each in held:
+            cost = Money(draw.randrange(ONE // 4), "USD")  # above the bound now and then
+            match draw.choice(["settle", "settle", "settle", "release", "unknown", "leave"]):
+                case "settle":
+                    ended.append(("settled", Outcome(each.attempt, each.now, cost)))
+                case "release":
+                    ended.append(("released", Outcome(each.attempt, each.now, was_sent=False)))
+                case "unknown":
+                    ended.append(("unknown", Outcome(each.attempt, each.now)))
+        if ended:
+            close_all([outcome for _, outcome in ended])
+        for what, outcome in ended:
+            if what != "unknown":
+                say(what, outcome.attempt, outcome.cost.nanos if outcome.cost else 0)
+                done.append(outcome.attempt)
+        if done and draw.random() < 0.3 and settle(attempt=draw.choice(done), cost=Money(1, "USD"), now=ROLLOVER):
+            say("twice", done[-1], 1)
 
 
 def say(what: str, attempt: object, amount: int) -> None:

@@ -8,10 +8,22 @@ import pytest
 from django.db import IntegrityError, connection
 from pytest_django import DjangoAssertNumQueries
 
-from budgets.ledger import OverBudget, release, reserve, settle, sweep
+from budgets.ledger import (
+    Claim,
+    Outcome,
+    OverBudget,
+    Reservation,
+    close_all,
+    release,
+    reserve,
+    reserve_all,
+    settle,
+    sweep,
+)
 from budgets.models import Account, Entry, EntryError, EntryKind, Hold
 from budgets.proof import check
 from budgets.scopes import Scope
+from budgets.statements import Balance
 from budgets.windows import WindowKind
 from routing.core.money import MOST_NANOS, Money
 from tests.budgets.claims import LATER, NOW, ONE, balance, claim, hold, key_of
@@ -227,6 +239,77 @@ def test_the_statements_of_an_attempt(django_assert_num_queries: DjangoAssertNum
         attempt = hold(*claims)
     with django_assert_num_queries(most):
         settle(attempt=attempt, cost=dollars(1), now=LATER)
+
+
+class TestManyAtATime:
+    """What many attempts have to say is said in one transaction, as if they had come one after the other."""
+
+    def reservation(self, *claims: Claim, attempt: UUID | None = None) -> Reservation:
+        return Reservation(attempt or uuid4(), uuid4(), claims or (claim(),), NOW, LATER)
+
+    def test_the_first_ones_that_fit_are_admitted(self) -> None:
+        wanted = [self.reservation(claim(amount=amount * ONE)) for amount in (4, 7, 5, 1, 1)]
+        told = reserve_all(wanted)
+        assert [None if each is None else each.balance.reserved for each in told] == [
+            None,
+            4 * ONE,
+            None,
+            None,
+            10 * ONE,
+        ]
+        assert balance() == (0, 10 * ONE, 0, 0)
+        held = Entry.objects.order_by("pk").values_list("attempt", "reserved")
+        assert list(held) == [(wanted[0].attempt, 4 * ONE), (wanted[2].attempt, 5 * ONE), (wanted[3].attempt, ONE)]
+        assert flaws() == []
+
+    def test_who_does_not_fit_in_one_account_takes_nothing_of_the_others(self) -> None:
+        wanted = [
+            self.reservation(claim(INSTALLATION), claim(limit=0)),
+            self.reservation(claim(INSTALLATION, limit=ONE)),
+        ]
+        assert [each is None for each in reserve_all(wanted)] == [False, True]
+        assert (balance(), balance(INSTALLATION)) == ((0, 0, 0, 0), (0, ONE, 0, 0))
+
+    def test_each_ends_in_its_own_way(self) -> None:
+        held = [hold(claim(), claim(INSTALLATION)) for _ in range(3)]
+        stranger = uuid4()
+        settled, unknown, released, nothing = close_all(
+            [
+                Outcome(held[0], LATER, dollars(3)),
+                Outcome(held[1], LATER),
+                Outcome(held[2], LATER, was_sent=False),
+                Outcome(stranger, LATER, dollars(1)),
+            ]
+        )
+        assert [each.is_done for each in (settled, unknown, released, nothing)] == [True, True, True, False]
+        assert balance() == balance(INSTALLATION) == (3, 0, ONE, 0)
+        identities = {key_of().identity, INSTALLATION.identity}
+        assert settled.balances.keys() == released.balances.keys() == identities
+        assert settled.balances[key_of().identity] == Balance(3, 2 * ONE, 0)
+        assert released.balances[key_of().identity] == Balance(3, 0, ONE)
+        assert nothing.balances == {}
+        assert flaws() == []
+
+    def test_it_takes_no_more_statements_than_one(self, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+        claims = [claim(), claim(INSTALLATION)]
+        hold(*claims)
+        most = 2 + (2 if connection.vendor == "postgresql" else 4)
+        wanted = [self.reservation(*claims) for _ in range(5)]
+        with django_assert_num_queries(most):
+            reserve_all(wanted)
+        with django_assert_num_queries(most):
+            close_all([Outcome(each.attempt, LATER, dollars(1)) for each in wanted])
+        assert balance() == (5, ONE, 0, 0)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_what_cannot_be_booked_leaves_nothing_behind(self) -> None:
+        attempt = hold()
+        before = Entry.objects.count()
+        with pytest.raises(IntegrityError):
+            reserve_all([self.reservation(), self.reservation(attempt=attempt)])
+        assert (Entry.objects.count(), balance()) == (before, (0, ONE, 0, 0))
+        with pytest.raises(ValueError, match="twice"):
+            close_all([Outcome(attempt, LATER, dollars(1)), Outcome(attempt, LATER, dollars(2))])
 
 
 def test_what_goes_wrong_besides_is_not_taken_for_a_repetition() -> None:

@@ -2,21 +2,19 @@
 
 Every request to a provider is an attempt of its own, repetitions included. A call that no budget applies to asks the
 database nothing. Where the ledger cannot be reached, nothing is sent under a hard budget; a soft one is then not
-booked, since it must not make a call fail. No connection is held while the provider is waited for.
+booked, since it must not make a call fail. No connection is held while the provider is waited for, and no answer waits
+for its booking.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from uuid import UUID
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
-from budgets import ledger
-from budgets.ledger import Claim, OverBudget
+from budgets.ledger import Claim, Outcome, OverBudget, Reservation
 from budgets.scopes import BudgetSpec, Subject, Unpriced
 from governance.gateway.context import Answer, Attempt, CallContext, Proceed, Services
 from governance.gateway.streams import EndedStream
@@ -72,12 +70,13 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
 class _Booking:
     """What one attempt holds, until its outcome is booked."""
 
-    __slots__ = ("_already_sent", "_attempt", "_context")
+    __slots__ = ("_already_sent", "_attempt", "_context", "_holding")
 
     def __init__(self, context: CallContext, *, attempt: UUID, already_sent: int) -> None:
         self._context = context
         self._attempt = attempt
         self._already_sent = already_sent
+        self._holding: asyncio.Task[None] | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> None:
         """Hold what the attempt can cost.
@@ -86,64 +85,48 @@ class _Booking:
             RouteSkipped: a hard budget has no room for it, or the ledger cannot be reached.
         """
         context, now = self._context, datetime.now(UTC)
-        expires_at = now + _longest(context) + MARGIN
-        reserve = partial(
-            ledger.reserve,
-            attempt=self._attempt,
-            call=context.call_id,
-            claims=claims,
-            now=now,
-            expires_at=expires_at,
-        )
-        crossing = context.services.bridge.begin(reserve)
+        services, expires_at = context.services, now + _longest(context) + MARGIN
+        reservation = Reservation(self._attempt, context.call_id, claims, now, expires_at)
+        self._holding = services.owe(services.bookkeeper.reserve(reservation))
         try:
             async with asyncio.timeout(PATIENCE):
-                await asyncio.shield(crossing)
+                await asyncio.shield(self._holding)
         except OverBudget as refused:
             failure = _over_budget(context, refused, now=now)
             told = f"can cost up to {_needed(refused)}, and {refused.claim.budget} has {_left(refused)} left"
             raise RouteSkipped(SkipReason.NOT_AFFORDABLE, told, failure=failure) from None
         except asyncio.CancelledError:
-            self._give_back(crossing)
+            self._close(Outcome(self._attempt, now, was_sent=False))
             raise
         except (DatabaseFault, TimeoutError) as error:
             logger.warning("the ledger cannot be reached (%s)", type(error).__name__)
             if any(claim.limit is not None for claim in claims):
-                self._give_back(crossing)
+                self._close(Outcome(self._attempt, now, was_sent=False))
                 raise RouteSkipped(
                     SkipReason.LEDGER_UNREACHABLE, LEDGER_UNREACHABLE.message, failure=LEDGER_UNREACHABLE
                 ) from None
 
     async def close(self) -> None:
-        """Book the outcome, whoever stops waiting for it.
+        """Let the outcome be booked, whoever leaves. The answer does not wait for it."""
+        self._close(self._outcome())
 
-        Waits for the first try, so that what comes next finds room again; and no longer, since there is an answer.
-        """
-        services, tried = self._context.services, asyncio.Event()
-        services.owe(_book(services, self._word(), tried))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                await tried.wait()
+    def _close(self, outcome: Outcome) -> None:
+        services, holding = self._context.services, self._holding
 
-    def _give_back(self, crossing: "asyncio.Future[None]") -> None:
-        """Nothing is sent: whatever has become of the reservation, give it back once that is known."""
-        services, attempt = self._context.services, self._attempt
+        async def book() -> None:
+            if holding is not None:
+                await asyncio.gather(holding, return_exceptions=True)  # the call may have left before it was done
+            await _book(services, outcome)
 
-        async def release() -> None:
-            await asyncio.wait([crossing])
-            if crossing.cancelled() or isinstance(crossing.exception(), OverBudget):
-                return
-            await _book(services, partial(ledger.release, attempt=attempt))
+        services.owe(book())
 
-        services.owe(release())
-
-    def _word(self) -> Callable[..., bool]:
+    def _outcome(self) -> Outcome:
         """What is to be said to the ledger."""
-        attempts = self._context.notes.attempts
+        attempts, now = self._context.notes.attempts, datetime.now(UTC)
         sent = attempts[-1] if len(attempts) > self._already_sent else None
         if sent is None or self._is_free(sent):
-            return partial(ledger.release, attempt=self._attempt)
-        return partial(ledger.settle, attempt=self._attempt, cost=self._cost(sent))
+            return Outcome(self._attempt, now, was_sent=False)
+        return Outcome(self._attempt, now, self._cost(sent))
 
     def _is_free(self, sent: Attempt) -> bool:
         """Whether it is certain that nothing is charged: never sent, or answered with an error before any token."""
@@ -155,21 +138,17 @@ class _Booking:
         return sent.cost if is_whole else None
 
 
-async def _book(services: Services, word: Callable[..., bool], tried: asyncio.Event | None = None) -> None:
-    """Tell the ledger; ``tried`` is set after the first try. Where the ledger is away for long the attempt becomes an
-    orphan, and its bound uncertain."""
+async def _book(services: Services, outcome: Outcome) -> None:
+    """Where the ledger is away for long the attempt becomes an orphan, and its bound uncertain."""
     for seconds in (*_AGAIN, None):
         try:
-            await services.bridge.begin(partial(word, now=datetime.now(UTC)))
+            await services.bookkeeper.close(outcome)
             return
         except DatabaseFault as error:
             logger.warning("an outcome waits to be booked: the ledger cannot be reached (%s)", type(error).__name__)
         except Exception:
             logger.exception("an outcome cannot be booked; what was reserved for it becomes uncertain")
             return
-        finally:
-            if tried is not None:
-                tried.set()
         if seconds is not None:
             await asyncio.sleep(seconds)
 

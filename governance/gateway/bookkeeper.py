@@ -1,0 +1,161 @@
+"""Tells the ledger of budgets what calls have to say: what comes together is said together.
+
+While one transaction is under way, what comes meanwhile waits and goes with the next one. So an attempt that begins
+alone waits for nobody, and of many on one account none waits for a transaction of each of the others. Nobody waits for
+an outcome, so outcomes are gathered for a moment; before anything is refused, what has ended is booked.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from django.db import Error as DatabaseFault
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+from budgets.ledger import Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
+from governance.gateway.bridge import Bridge
+
+GATHER_SECONDS = 0.025
+"""How long outcomes are gathered. A process that is killed leaves what it has not booked to be swept as uncertain."""
+
+MOST_AT_ONCE = 100
+"""Attempts of one transaction. Their accounts are locked for as long as it takes."""
+
+Word = TypeVar("Word")
+Told = TypeVar("Told")
+
+
+class Bookkeeper:
+    """One process's way to the ledger. Lives on the event loop."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._reservations: _Queue[Reservation, None] = _Queue(bridge, lambda words: reserve_all(words))
+        self._outcomes: _Queue[Outcome, Closed] = _Queue(
+            bridge, lambda words: close_all(words), gather_seconds=GATHER_SECONDS
+        )
+
+    async def reserve(self, reservation: Reservation) -> None:
+        """Hold what an attempt can cost.
+
+        Refused while other attempts hold something, it asks once more when those that have ended are booked, here and
+        in the other processes.
+
+        Raises:
+            OverBudget: there is no room for it.
+            django.db.Error: the ledger cannot be reached; whether it is held nobody knows.
+        """
+        try:
+            await self._reservations.say(reservation)
+        except OverBudget as refused:
+            if not refused.balance.reserved:
+                raise
+        else:
+            return
+        await asyncio.gather(self._outcomes.said(), asyncio.sleep(2 * GATHER_SECONDS))
+        await self._reservations.say(reservation)
+
+    async def close(self, outcome: Outcome) -> Closed:
+        """Book what became of an attempt.
+
+        Raises:
+            django.db.Error: the ledger cannot be reached; whether it is booked nobody knows.
+        """
+        return await self._outcomes.say(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting(Generic[Word, Told]):
+    """What is to be said, and who waits for what comes of it."""
+
+    word: Word
+    future: "asyncio.Future[Told]"
+
+
+class _Queue(Generic[Word, Told]):
+    """Words of one kind. One transaction at a time says those that have come."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        say: Callable[[Sequence[Word]], Sequence[Told | Exception]],
+        *,
+        gather_seconds: float = 0.0,
+    ) -> None:
+        self._bridge = bridge
+        self._say = say
+        self._gather_seconds = gather_seconds
+        self._waiting: list[_Waiting[Word, Told]] = []
+        self._saying: asyncio.Task[None] | None = None
+        self._latest: asyncio.Future[Told] | None = None
+
+    async def said(self) -> None:
+        """Wait until what has come so far is said, whatever came of it."""
+        if self._latest is not None:
+            await asyncio.wait([self._latest])
+
+    def say(self, word: Word) -> "asyncio.Future[Told]":
+        """Wait for a word's turn, and for what comes of it."""
+        self._latest = future = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(word, future))
+        if self._saying is None:
+            # In a context of its own: what it logs does not belong to the call that happened to come first.
+            self._saying = asyncio.create_task(self._say_all(), context=Context())
+        return future
+
+    async def _say_all(self) -> None:
+        try:
+            while self._waiting:
+                if self._gather_seconds:
+                    await asyncio.sleep(self._gather_seconds)
+                taken, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+                await self._say_some(taken)
+        finally:
+            self._saying = None
+
+    async def _say_some(self, taken: Sequence[_Waiting[Word, Told]]) -> None:
+        crossing = self._bridge.begin(partial(_said, self._say, [each.word for each in taken]))
+        try:
+            await asyncio.wait([crossing])
+        except asyncio.CancelledError:
+            for each in taken:
+                each.future.cancel()
+            raise
+        broken = crossing.exception()
+        results: Sequence[Told | BaseException] = crossing.result() if broken is None else [broken] * len(taken)
+        for each, result in zip(taken, results, strict=True):
+            if each.future.done():  # whoever asked has left
+                continue
+            if isinstance(result, BaseException):
+                each.future.set_exception(result)
+            else:
+                each.future.set_result(result)
+
+
+def _said(
+    say: Callable[[Sequence[Word]], Sequence[Told | Exception]], words: Sequence[Word]
+) -> Sequence[Told | Exception]:
+    """Say words together; if they cannot be said together, each by itself, so that none goes wrong for another's sake.
+
+    A connection that was lost is opened anew, once: everything that is said to the ledger can be said twice.
+    """
+    try:
+        return _said_once_more(say, words)
+    except (OperationalError, InterfaceError) as error:
+        return [error] * len(words)
+    except DatabaseFault as error:
+        if len(words) == 1:
+            return [error]
+        return [told for word in words for told in _said(say, [word])]
+
+
+def _said_once_more(
+    say: Callable[[Sequence[Word]], Sequence[Told | Exception]], words: Sequence[Word]
+) -> Sequence[Told | Exception]:
+    try:
+        return say(words)
+    except (OperationalError, InterfaceError):
+        close_old_connections()
+        return say(words)

@@ -1,0 +1,142 @@
+"""What calls have to say to the ledger is said together, and nobody goes wrong for another's sake."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError
+
+from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
+from budgets.models import Entry
+from budgets.proof import check
+from budgets.scopes import Scope
+from governance.gateway import bookkeeper as module
+from governance.gateway.bookkeeper import Bookkeeper
+from governance.gateway.bridge import Bridge
+from routing.core.money import Money
+from tests.budgets.claims import LATER, NOW, ONE, balance, claim, hold, key_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    bridge = Bridge()
+    yield bridge
+    bridge.close()
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What was said in one transaction each: the word, and of how many attempts."""
+    told: list[tuple[str, int]] = []
+
+    def reserving(words: Sequence[Reservation]) -> list[OverBudget | None]:
+        told.append(("reserve", len(words)))
+        return reserve_all(words)
+
+    def closing(words: Sequence[Outcome]) -> list[Closed]:
+        told.append(("close", len(words)))
+        return close_all(words)
+
+    monkeypatch.setattr(module, "reserve_all", reserving)
+    monkeypatch.setattr(module, "close_all", closing)
+    return told
+
+
+def reservation(*claims: Claim, attempt: UUID | None = None) -> Reservation:
+    return Reservation(attempt or uuid4(), uuid4(), claims or (claim(),), NOW, LATER)
+
+
+def settled(attempt: UUID, nanos: int = 1) -> Outcome:
+    return Outcome(attempt, LATER, Money(nanos, "USD"))
+
+
+async def test_what_comes_while_one_is_under_way_goes_together(bridge: Bridge, said: list[tuple[str, int]]) -> None:
+    keeper, wanted = Bookkeeper(bridge), [reservation(claim(limit=None)) for _ in range(20)]
+    first = asyncio.create_task(keeper.reserve(wanted[0]))
+    await asyncio.sleep(0.001)
+    await asyncio.gather(first, *(keeper.reserve(each) for each in wanted[1:]))
+    assert said[0] == ("reserve", 1)
+    assert len(said) <= 3
+    assert sum(number for _, number in said) == 20
+    said.clear()
+    closed = await asyncio.gather(*(keeper.close(settled(each.attempt)) for each in wanted))
+    assert said == [("close", 20)]
+    assert all(each.is_done for each in closed)
+    assert await bridge.cross(balance) == (20, 0, 0, 0)
+
+
+async def test_each_is_told_what_became_of_its_own(bridge: Bridge) -> None:
+    keeper = Bookkeeper(bridge)
+    asked = [reservation(claim(amount=amount * ONE)) for amount in (6, 5, 4)]
+    told = await asyncio.gather(*(keeper.reserve(each) for each in asked), return_exceptions=True)
+    assert [type(each) for each in told] == [type(None), OverBudget, type(None)]
+
+
+async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge) -> None:
+    keeper, known = Bookkeeper(bridge), await bridge.cross(hold)
+    broken = reservation(claim(key_of(Scope(user="agent-17")), amount=2**63))  # more than a column holds
+    asked = [reservation(), reservation(attempt=known), broken, reservation()]
+    told = await asyncio.gather(*(keeper.reserve(each) for each in asked), return_exceptions=True)
+    assert [isinstance(each, Exception) for each in told] == [False, False, True, False]
+    assert await bridge.cross(balance) == (0, 3 * ONE, 0, 0)
+    assert (await bridge.cross(check)).flaws == ()
+
+
+async def test_what_has_ended_makes_room_before_anything_is_refused(bridge: Bridge) -> None:
+    """A caller that had its answer and asks again is not refused because its first call is not booked yet."""
+    keeper, first, second = Bookkeeper(bridge), reservation(claim(limit=ONE)), reservation(claim(limit=ONE + 1))
+    await keeper.reserve(first)
+    closing = asyncio.create_task(keeper.close(settled(first.attempt)))
+    await keeper.reserve(second)
+    assert (await closing).is_done
+    assert await bridge.cross(balance) == (1, ONE, 0, 0)
+
+
+async def test_it_is_refused_at_once_where_nothing_is_under_way(bridge: Bridge, said: list[tuple[str, int]]) -> None:
+    with pytest.raises(OverBudget):
+        await Bookkeeper(bridge).reserve(reservation(claim(limit=ONE - 1)))
+    assert said == [("reserve", 1)]
+
+
+async def test_a_connection_that_was_lost_is_opened_anew(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server was started again: what is said is said once more, on a connection of its own."""
+    keeper, faults = Bookkeeper(bridge), iter([OperationalError("the connection is lost")])
+
+    def losing(words: Sequence[Reservation]) -> Any:
+        told = reserve_all(words)  # it was booked, and nobody heard of it
+        if (fault := next(faults, None)) is not None:
+            raise fault
+        return told
+
+    monkeypatch.setattr(module, "reserve_all", losing)
+    await asyncio.gather(*(keeper.reserve(reservation()) for _ in range(3)))
+    assert await bridge.cross(balance) == (0, 3 * ONE, 0, 0)
+    assert await bridge.cross(Entry.objects.count) == 3
+
+
+async def test_a_ledger_that_is_away_is_told_to_all_and_the_next_ones_are_tried(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(words: object) -> Any:
+        raise OperationalError("gone")
+
+    keeper = Bookkeeper(bridge)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "reserve_all", away)
+        told = await asyncio.gather(*(keeper.reserve(reservation()) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in told] == [OperationalError] * 3
+    await keeper.reserve(reservation())
+    assert await bridge.cross(balance) == (0, ONE, 0, 0)
+
+
+async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge) -> None:
+    keeper = Bookkeeper(bridge)
+    leaving, staying = (asyncio.create_task(keeper.reserve(reservation())) for _ in range(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await staying
+    assert await bridge.cross(balance) == (0, 2 * ONE, 0, 0)
