@@ -57,13 +57,24 @@ class Bookkeeper:
         await asyncio.gather(self._outcomes.said(), asyncio.sleep(2 * GATHER_SECONDS))
         await self._reservations.say(reservation)
 
-    async def close(self, outcome: Outcome) -> Closed:
-        """Book what became of an attempt.
+    def close(self, outcome: Outcome) -> "asyncio.Future[Closed]":
+        """Book what became of an attempt. Fails with ``django.db.Error`` if the ledger cannot be reached; whether it is
+        booked nobody knows then."""
+        return self._outcomes.say(outcome)
+
+    def flush(self) -> None:
+        """Book in this thread what waits to be booked. For a program that ends, when no loop runs any more.
 
         Raises:
-            django.db.Error: the ledger cannot be reached; whether it is booked nobody knows.
+            django.db.Error: the ledger cannot be reached; what was held becomes uncertain.
         """
-        return await self._outcomes.say(outcome)
+        if outcomes := self._outcomes.give_up():
+            close_all(outcomes)
+
+    def stop(self) -> None:
+        """Say nothing more."""
+        self._reservations.stop()
+        self._outcomes.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,16 @@ class _Queue(Generic[Word, Told]):
             # In a context of its own: what it logs does not belong to the call that happened to come first.
             self._saying = asyncio.create_task(self._say_all(), context=Context())
         return future
+
+    def give_up(self) -> list[Word]:
+        """Whatever waits; it is somebody else's business from now on."""
+        waiting, self._waiting = self._waiting, []
+        return [each.word for each in waiting]
+
+    def stop(self) -> None:
+        """End, whatever waits."""
+        if self._saying is not None:
+            self._saying.cancel()
 
     async def _say_all(self) -> None:
         try:

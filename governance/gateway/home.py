@@ -23,6 +23,7 @@ from routing.core.failures import CallFailed, Failure, FailureKind
 logger = logging.getLogger(__name__)
 
 SECONDS_TO_OPEN = 30.0
+SECONDS_TO_STOP = 1.0
 SECONDS_TO_CLOSE = process.DRAIN_SECONDS + 10.0
 
 Result = TypeVar("Result")
@@ -119,16 +120,22 @@ def _start() -> _Thread:
 
 
 def _write_what_waits() -> None:
-    """The records of the last calls, when the program ends without closing. By now pools of threads take nothing more,
-    so they are written from here."""
+    """The records and the outcomes of the last calls, when the program ends without closing. By now pools of threads
+    take nothing more, so they are written from here."""
     service, own = process.opened_service(), _own
     if service is None or own is None:
         return
     own.loop.call_soon_threadsafe(own.loop.stop)
+    own.thread.join(SECONDS_TO_STOP)
+    services = service.services
     try:
-        service.services.recorder.flush()
+        services.recorder.flush()
     except Exception:
-        logger.exception("%d records of calls were lost: the database is away", service.services.recorder.waiting)
+        logger.exception("%d records of calls were lost: the database is away", services.recorder.waiting)
+    try:
+        services.bookkeeper.flush()
+    except Exception:
+        logger.exception("outcomes of calls are not booked: the database is away. What they held becomes uncertain")
 
 
 def _forget() -> None:

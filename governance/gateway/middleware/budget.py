@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
-from budgets.ledger import Claim, Outcome, OverBudget, Reservation
+from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation
 from budgets.scopes import BudgetSpec, Subject, Unpriced
 from governance.gateway.context import Answer, Attempt, CallContext, Proceed, Services
 from governance.gateway.streams import EndedStream
@@ -112,13 +112,11 @@ class _Booking:
 
     def _close(self, outcome: Outcome) -> None:
         services, holding = self._context.services, self._holding
-
-        async def book() -> None:
-            if holding is not None:
-                await asyncio.gather(holding, return_exceptions=True)  # the call may have left before it was done
-            await _book(services, outcome)
-
-        services.owe(book())
+        if holding is not None and not holding.done():  # the call left before it was known what it holds
+            services.owe(_book_after(holding, services, outcome))
+            return
+        # Said before the answer is given: the program may end with it.
+        services.owe(_book(services, outcome, services.bookkeeper.close(outcome)))
 
     def _outcome(self) -> Outcome:
         """What is to be said to the ledger."""
@@ -138,11 +136,16 @@ class _Booking:
         return sent.cost if is_whole else None
 
 
-async def _book(services: Services, outcome: Outcome) -> None:
+async def _book_after(holding: "asyncio.Task[None]", services: Services, outcome: Outcome) -> None:
+    await asyncio.gather(holding, return_exceptions=True)
+    await _book(services, outcome, services.bookkeeper.close(outcome))
+
+
+async def _book(services: Services, outcome: Outcome, booking: "asyncio.Future[Closed]") -> None:
     """Where the ledger is away for long the attempt becomes an orphan, and its bound uncertain."""
     for seconds in (*_AGAIN, None):
         try:
-            await services.bookkeeper.close(outcome)
+            await booking
             return
         except DatabaseFault as error:
             logger.warning("an outcome waits to be booked: the ledger cannot be reached (%s)", type(error).__name__)
@@ -151,6 +154,7 @@ async def _book(services: Services, outcome: Outcome) -> None:
             return
         if seconds is not None:
             await asyncio.sleep(seconds)
+            booking = services.bookkeeper.close(outcome)
 
 
 def _subject(context: CallContext, step: Step) -> Subject:

@@ -90,7 +90,7 @@ async def test_what_has_ended_makes_room_before_anything_is_refused(bridge: Brid
     """A caller that had its answer and asks again is not refused because its first call is not booked yet."""
     keeper, first, second = Bookkeeper(bridge), reservation(claim(limit=ONE)), reservation(claim(limit=ONE + 1))
     await keeper.reserve(first)
-    closing = asyncio.create_task(keeper.close(settled(first.attempt)))
+    closing = keeper.close(settled(first.attempt))
     await keeper.reserve(second)
     assert (await closing).is_done
     assert await bridge.cross(balance) == (1, ONE, 0, 0)

@@ -16,6 +16,7 @@ from governance.gateway import home
 from governance.gateway.home import CalledFromTheWrongPlace
 from governance.gateway.service import Service, opened_service
 from routing.core.failures import CallFailed, FailureKind
+from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Gateway
 
 
@@ -169,3 +170,49 @@ def test_a_program_that_just_ends_has_written_the_records_of_its_calls(tmp_path:
         check=True,
     )
     assert count.stdout.strip() == call
+
+
+SPENDING = """
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from tests import factories as made
+provider = made.ProviderFactory(identifier="prod-east", adapter_type="openai", base_url="{url}", reach="self_hosted")
+model = made.LanguageModelFactory(provider=provider, capabilities=[])
+made.PriceFactory(model=model)
+made.ConfigurationFactory(listed=True, models=[model])
+made.ApplicationFactory(identifier="nightly", may_run_tasks=True)
+made.BudgetFactory(identifier="all", application="", limit=10**12)
+from governance.gateway import bookkeeper
+bookkeeper.GATHER_SECONDS = 60.0
+from governance.calls import run
+run(application="nightly", request={{"model": "support-chat", "messages": [{{"role": "user", "content": "?"}}]}})
+from budgets.models import Hold
+print(Hold.objects.count())
+"""
+
+BOOKED = """
+import django
+django.setup()
+from budgets.models import Entry, Hold
+print(*Entry.objects.order_by("pk").values_list("kind", flat=True), Hold.objects.count())
+"""
+
+
+def test_a_program_that_just_ends_has_booked_what_its_calls_cost(tmp_path: object, world: World) -> None:
+    provider = world.upstreams[0]
+    environ = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    environ |= {
+        "SIGNALBOX_DATA_DIR": str(tmp_path),
+        "SIGNALBOX_OUTBOUND_ALLOW": f"127.0.0.1:{provider.port}",
+        "DJANGO_SETTINGS_MODULE": "governance.project.settings.installation",
+    }
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False
+        )
+        for code in (SPENDING.format(url=provider.url), BOOKED)
+    ]
+    assert [each.returncode for each in told] == [0, 0], [each.stderr for each in told]
+    assert [each.stdout for each in told] == ["1\n", "reserved settled 0\n"]
