@@ -1,13 +1,16 @@
 """Whether the ledger adds up: every balance is the sum of its entries, what is held is what is reserved, and no
-reservation was admitted beyond its limit."""
+reservation was admitted beyond its limit. And what it says was charged, for whoever compares it with something else."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import connections, router, transaction
 from django.db.models import Q, Sum
 
 from budgets.models import Account, Entry, EntryKind
+from budgets.scopes import Scope, scope_of
 
 PARTS = ("spent", "reserved", "uncertain", "unmeasured")
 
@@ -29,17 +32,81 @@ class Verdict:
     flaws: tuple[Flaw, ...]
 
 
-def check() -> Verdict:
-    """Add everything up, as it is at one moment: calls go on meanwhile (on SQLite they wait). Inside a transaction it
-    is what that one sees."""
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What an account says was charged, in nano-units.
+
+    Attributes:
+        account: its id.
+        scope: whose spending it is.
+        currency: what it counts.
+        window: the identity of its window, which begins at ``starts_at`` and ends before ``ends_at``; both are ``None``
+            for all time.
+        opened_at: when counting began.
+        spent: what is settled.
+        held: what is reserved for attempts under way, or uncertain.
+        late: the part of ``spent`` that was uncertain before: somebody said what it cost, or a process came back.
+        fresh: the part of ``spent`` that was settled within a while, by calls that may be under way.
+    """
+
+    account: int
+    scope: Scope
+    currency: str
+    window: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    opened_at: datetime
+    spent: int
+    held: int
+    late: int
+    fresh: int
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Everything read inside is as it is at one moment: calls go on meanwhile (on SQLite they wait). Inside a
+    transaction it is what that one sees."""
     connection = connections[router.db_for_read(Account)]
     begins = not connection.in_atomic_block
     with transaction.atomic(using=connection.alias):
         if begins and connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def check() -> Verdict:
+    """Add everything up, as it is at one moment."""
+    with one_moment():
         flaws = [*_unequal_sums(), *_unequal_holds(), *_beyond_limits()]
         return Verdict(accounts=Account.objects.count(), entries=Entry.objects.count(), flaws=tuple(flaws))
+
+
+def booked(*, since: datetime) -> Iterator[Booked]:
+    """What every account says was charged, those of one window and currency after each other: one query.
+
+    Args:
+        since: what was settled from then on is ``fresh``.
+    """
+    settled = Q(entries__kind=EntryKind.SETTLED)
+    sums = Account.objects.annotate(
+        late=Sum("entries__spent", filter=settled & Q(entries__uncertain__lt=0)),
+        fresh=Sum("entries__spent", filter=settled & Q(entries__at__gte=since, entries__uncertain=0)),
+    )
+    for row in sums.order_by("window", "currency", "pk").iterator():
+        yield Booked(
+            account=row.pk,
+            scope=scope_of(row.scope),
+            currency=row.currency,
+            window=row.window,
+            starts_at=row.starts_at,
+            ends_at=row.ends_at,
+            opened_at=row.opened_at,
+            spent=row.spent,
+            held=row.reserved + row.uncertain,
+            late=row.late or 0,
+            fresh=row.fresh or 0,
+        )
 
 
 def _unequal_sums() -> Iterator[Flaw]:

@@ -93,6 +93,7 @@ class AttemptRecord:
     """One route of a call: a request sent to it, or, where ``skip_reason`` says why, one that was passed over.
 
     ``failure_kind`` is empty if it answered; ``error_code`` is the vendor's short code, never a message.
+    ``is_charged_besides`` if its cost is charged although it is not what served: usage counts it by itself.
     """
 
     index: int
@@ -106,6 +107,7 @@ class AttemptRecord:
     tokens: TokenCounts | None = None
     cost_nanos: int | None = None
     cost_currency: str = ""
+    is_charged_besides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ class CallRecord:
         requests_sent: requests sent to providers.
         attempts: the routes in the order in which they were asked or passed over.
         coverage: how well the tokens are known.
+        is_charged: whether the cost is what is charged; of an answer that broke off it is what was reported so far.
         response_model: the model the provider names in its answer.
         requested_tier: the class of service asked for, in the caller's word; empty if none.
         served_tier: the class of service the provider says it served, in its word.
@@ -214,6 +217,7 @@ class CallRecord:
     coverage: str = "absent"
     cost_nanos: int | None = None
     cost_currency: str = ""
+    is_charged: bool = True
     response_model: str = ""
     requested_tier: str = ""
     served_tier: str = ""

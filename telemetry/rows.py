@@ -27,7 +27,8 @@ _MAX_INTEGER = 2**31 - 1
 
 
 def fit(record: CallRecord) -> CallRecord:
-    """The record as columns can hold it: texts from outside cut, and figures that cannot be true left out.
+    """The record as columns can hold it, and its attempts: texts from outside cut, and figures that cannot be true left
+    out.
 
     A figure is never cut: what is not known is ``None``.
     """
@@ -45,6 +46,19 @@ def fit(record: CallRecord) -> CallRecord:
         coverage="absent" if tokens is None else record.coverage,
         cost_nanos=cost_nanos,
         cost_currency=record.cost_currency if cost_nanos == record.cost_nanos else "",
+        attempts=tuple(_fit_attempt(record, each) for each in record.attempts),
+    )
+
+
+def _fit_attempt(record: CallRecord, attempt: AttemptRecord) -> AttemptRecord:
+    tokens, cost_nanos = _credible(record, attempt.tokens, attempt.cost_nanos)
+    return replace(
+        attempt,
+        error_code=fitting_text(attempt.error_code, 100),
+        tokens=tokens,
+        cost_nanos=cost_nanos,
+        cost_currency="" if cost_nanos is None else attempt.cost_currency,
+        is_charged_besides=attempt.is_charged_besides and cost_nanos is not None,
     )
 
 
@@ -175,8 +189,7 @@ def _attempts(record: CallRecord) -> list[dict[str, Any]]:
 
 
 def _attempt(record: CallRecord, attempt: AttemptRecord) -> dict[str, Any]:
-    route = attempt.route
-    tokens, cost_nanos = _credible(record, attempt.tokens, attempt.cost_nanos)
+    route, tokens = attempt.route, attempt.tokens
     return {
         "call_id": record.call_id,
         "index": attempt.index,
@@ -189,9 +202,9 @@ def _attempt(record: CallRecord, attempt: AttemptRecord) -> dict[str, Any]:
         "waited_ms": attempt.waited_ms,
         "latency_ms": attempt.latency_ms,
         "failure_kind": attempt.failure_kind,
-        "error_code": fitting_text(attempt.error_code, 100),
+        "error_code": attempt.error_code,
         "skip_reason": attempt.skip_reason,
         "output_tokens": None if tokens is None else tokens.output,
-        "cost_nanos": cost_nanos,
-        "cost_currency": "" if cost_nanos is None else attempt.cost_currency,
+        "cost_nanos": attempt.cost_nanos,
+        "cost_currency": attempt.cost_currency,
     }

@@ -1,17 +1,21 @@
 """Usage by day and by hour: a row for each of them and each combination of who asked and what served, kept by upserts.
 
+A call counts for what served it. What other requests of the same call are charged (an answer that did not fit its
+schema, say) counts for what they were sent to, as no request of its own: so the sums are those that the ledger of
+budgets settles.
+
 Days and hours are those of UTC. Rows are written whether or not calls are recorded. Days are kept for good; hours,
 which are many more and are what the days of a time zone are made of, for ``DAYS_OF_HOURS``.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 from django.db import connections, models, router
 
 from telemetry.models import DAYS_OF_HOURS, UsageDay, UsageHour
-from telemetry.records import CallRecord
+from telemetry.records import AttemptRecord, CallRecord, RouteName, TokenCounts
 
 KEY_FIELDS = (
     "application", "key", "user", "source", "configuration", "provider", "model", "operation", "currency",
@@ -33,10 +37,11 @@ def add_usage(records: Iterable[CallRecord]) -> None:
     hours: dict[_Key, list[int]] = defaultdict(lambda: [0] * len(SUM_FIELDS))
     for record in records:
         began = record.started_at.astimezone(UTC)
-        key, amounts = _key(record), _amounts(record)
-        for row in (days[began.date(), *key], hours[began.replace(minute=0, second=0, microsecond=0), *key]):
-            for index, amount in enumerate(amounts):
-                row[index] += amount
+        hour = began.replace(minute=0, second=0, microsecond=0)
+        for key, amounts in _parts(record):
+            for row in (days[began.date(), *key], hours[hour, *key]):
+                for index, amount in enumerate(amounts):
+                    row[index] += amount
     _upsert(UsageDay, "day", days)
     _upsert(UsageHour, "hour", hours)
 
@@ -47,28 +52,46 @@ def remove_old_hours(*, now: datetime) -> int:
     return removed
 
 
-def _key(record: CallRecord) -> tuple[str, ...]:
+def _parts(record: CallRecord) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """What a call adds to which rows: for what served it, and for each other request that is charged."""
+    yield _key(record, record.served, record.cost_currency), _amounts(record)
+    for each in record.attempts:
+        if each.is_charged_besides:
+            yield _key(record, each.route, each.cost_currency), _amounts_besides(each)
+
+
+def _key(record: CallRecord, route: RouteName, currency: str) -> tuple[str, ...]:
     return (
         record.application,
         record.key,
         record.user,
         record.source,
-        record.served.configuration,
-        record.served.provider,
-        record.served.model,
+        route.configuration,
+        route.provider,
+        route.model,
         record.operation,
-        record.cost_currency,
+        currency,
     )
 
 
 def _amounts(record: CallRecord) -> tuple[int, ...]:
-    tokens = record.tokens
-    unpriced = record.success and record.cost_nanos is None and not record.cache_hit
+    """A cost that is not what is charged is none, and makes the sums a floor, as a cost that is not known does."""
+    is_known = record.cost_nanos is not None and record.is_charged
+    should_be = record.success or record.cost_nanos is not None
+    is_unpriced = should_be and not is_known and not record.cache_hit
+    cost = record.cost_nanos if record.is_charged else None
+    return (1, 0 if record.success else 1, *_counts(record.tokens), cost or 0, 1 if is_unpriced else 0)
+
+
+def _amounts_besides(attempt: AttemptRecord) -> tuple[int, ...]:
+    return (0, 0, *_counts(attempt.tokens), attempt.cost_nanos or 0, 0)
+
+
+def _counts(tokens: TokenCounts | None) -> tuple[int, ...]:
     counts = (0,) * 5 if tokens is None else (
         tokens.input, tokens.cache_read, tokens.cache_write, tokens.output, tokens.reasoning,
     )  # fmt: skip
-    counted = (max(0, count) for count in counts)
-    return (1, 0 if record.success else 1, *counted, record.cost_nanos or 0, 1 if unpriced else 0)
+    return tuple(max(0, count) for count in counts)
 
 
 def _upsert(model: type[models.Model], time: str, sums: dict[_Key, list[int]]) -> None:

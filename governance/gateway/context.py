@@ -17,7 +17,7 @@ from governance.gateway.bookkeeper import Bookkeeper
 from governance.gateway.bridge import Bridge
 from routing.core.calls import CallReply, CallRequest, Frame, Usage
 from routing.core.conversation import Protocol
-from routing.core.failures import Failure
+from routing.core.failures import Failure, FailureKind
 from routing.core.money import Money
 from routing.core.plan import Plan, Skip, Step
 from routing.core.requirements import Limits, RequestFacts, Requirements, measure, requirements_of
@@ -25,7 +25,7 @@ from routing.core.sharing import SharedStore
 from routing.providers.base import Endpoint, Transport
 from routing.slots import Slots
 from telemetry.recorder import Recorder
-from telemetry.records import new_call_id
+from telemetry.records import fitting_text, new_call_id
 
 Done = TypeVar("Done")
 
@@ -54,6 +54,9 @@ class Withdrawn(Exception):
 class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
 
+    ``charge`` is what it is known to have cost once it has ended, for the ledger and for usage alike: a usage that came
+    before an answer broke off is not yet what is charged.
+
     ``waited`` are the seconds that were waited before it, if it is a repetition. ``stopped`` holds the choices that the
     model has finished: once it has finished all that were asked for, a caller that hangs up has had its answer.
     ``protocol`` is that of the answer's bytes, ``service_tier`` the provider's word for the class of service in which
@@ -68,6 +71,7 @@ class Attempt:
     failure: Failure | None = None
     usage: Usage | None = None
     cost: Money | None = None
+    charge: Money | None = None
     service_tier: str = ""
     response_model: str = ""
     stopped: set[int] = field(default_factory=set)
@@ -78,6 +82,7 @@ class Attempt:
         if self.ended is None:
             self.ended = time.monotonic()
             self.failure = failure
+            self.charge = self.cost if failure is None or failure.kind is FailureKind.REFUSED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +241,7 @@ class CallContext:
             standing=standing,
             services=services,
             notes=CallNotes(),
-            user=user,
+            user=fitting_text(user, 128),
             source=source,
             before_sending=before_sending,
             name=name,

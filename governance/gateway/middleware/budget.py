@@ -124,16 +124,11 @@ class _Booking:
         sent = attempts[-1] if len(attempts) > self._already_sent else None
         if sent is None or self._is_free(sent):
             return Outcome(self._attempt, now, was_sent=False)
-        return Outcome(self._attempt, now, self._cost(sent))
+        return Outcome(self._attempt, now, sent.charge)
 
     def _is_free(self, sent: Attempt) -> bool:
         """Whether it is certain that nothing is charged: never sent, or answered with an error before any token."""
         return sent.failure is not None and sent.failure.is_free and self._context.notes.first_token is None
-
-    def _cost(self, sent: Attempt) -> Money | None:
-        """What it cost; ``None`` if nobody knows. A usage that came before the end is not yet what is charged."""
-        is_whole = sent.failure is None or sent.failure.kind is FailureKind.REFUSED
-        return sent.cost if is_whole else None
 
 
 async def _book_after(holding: "asyncio.Task[None]", services: Services, outcome: Outcome) -> None:

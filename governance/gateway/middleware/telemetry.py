@@ -107,7 +107,7 @@ def _settle(context: CallContext, failure: Failure | None) -> None:
 def _record(context: CallContext, failure: Failure | None) -> CallRecord:
     notes, now = context.notes, time.monotonic()
     walked = [
-        _passed_over(index, each) if isinstance(each, PassedOver) else _attempt(index, each, now)
+        _passed_over(index, each) if isinstance(each, PassedOver) else _attempt(index, each, now, served=notes.served)
         for index, each in enumerate(notes.walked)
     ]
     first = notes.attempts[0] if notes.attempts else None
@@ -146,6 +146,7 @@ def _record(context: CallContext, failure: Failure | None) -> CallRecord:
         coverage=Coverage.ABSENT.value if usage is None else usage.coverage.value,
         cost_nanos=None if cost is None else cost.nanos,
         cost_currency="" if cost is None else cost.currency,
+        is_charged=served is None or served.charge is not None,
         response_model="" if served is None else served.response_model,
         requested_tier=context.request.service_tier,
         served_tier="" if served is None else served.service_tier,
@@ -166,7 +167,7 @@ def _asked_for(context: CallContext) -> str:
     return "" if ruling is None else ruling.decision.configuration
 
 
-def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
+def _attempt(index: int, attempt: Attempt, now: float, *, served: Attempt | None) -> AttemptRecord:
     ended = now if attempt.ended is None else attempt.ended
     failure = attempt.failure
     return AttemptRecord(
@@ -180,6 +181,7 @@ def _attempt(index: int, attempt: Attempt, now: float) -> AttemptRecord:
         tokens=None if attempt.usage is None else TokenCounts.of(attempt.usage),
         cost_nanos=None if attempt.cost is None else attempt.cost.nanos,
         cost_currency="" if attempt.cost is None else attempt.cost.currency,
+        is_charged_besides=attempt.charge is not None and attempt is not served,
     )
 
 

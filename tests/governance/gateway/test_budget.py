@@ -20,6 +20,7 @@ from budgets.proof import check
 from governance.gateway import bookkeeper
 from governance.gateway.middleware import budget
 from governance.models import Budget
+from governance.reconciliation import reconcile
 from routing.models import Price
 from tests.factories import BudgetFactory
 from tests.governance.gateway.conftest import World, relist
@@ -33,9 +34,12 @@ ONE = 1_000_000_000
 
 @pytest.fixture(autouse=True)
 def adds_up(tables: None) -> Iterator[None]:
-    """Whatever a test does, the ledger adds up afterwards."""
+    """Whatever a test does, the ledger adds up afterwards, and the reports say the same: two hours later, when nothing
+    is under way any more."""
     yield
     assert check().flaws == ()
+    compared = reconcile(now=timezone.now() + timedelta(hours=2))
+    assert [str(each) for each in compared.differences if not each.is_explained] == []
 
 
 def limited(world: World, **columns: Any) -> None:
