@@ -11,8 +11,8 @@ from governance.reconciliation import Reconciliation, reconcile
 from telemetry.models import UsageDay, UsageHour
 from tests.factories import BudgetFactory
 from tests.governance.gateway.conftest import World
-from tests.governance.gateway.upstream import ROLE, answers, chunk_of, events, fails, usage_chunk
-from tests.servers.fake_provider import Reset
+from tests.governance.gateway.upstream import ROLE, answers, chunk_of, fails, usage_chunk
+from tests.servers.fake_provider import Reset, events
 from tests.servers.web import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
