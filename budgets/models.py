@@ -57,6 +57,29 @@ class Account(models.Model):
         return self.spent + self.reserved + self.uncertain
 
 
+class Carryover(models.Model):
+    """The sums of an account's entries that are not kept any more, so that these and the entries that are there still
+    add up to its balance. ``late`` is the part of ``spent`` that had been uncertain before.
+
+    Written by ``retention``, in the transaction that removes the entries.
+    """
+
+    account = models.OneToOneField(Account, on_delete=models.CASCADE, related_name="carryover")
+    entries = models.PositiveBigIntegerField()
+    spent = models.BigIntegerField()
+    reserved = models.BigIntegerField()
+    uncertain = models.BigIntegerField()
+    unmeasured = models.PositiveBigIntegerField()
+    late = models.BigIntegerField()
+    until = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["-until"]
+
+    def __str__(self) -> str:
+        return f"{self.entries} entries of account {self.account_id}"
+
+
 class EntryError(RuntimeError):
     """An attempt to change or remove what is only ever added."""
 

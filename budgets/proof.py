@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connections, router, transaction
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 
-from budgets.models import Account, Entry, EntryKind
+from budgets.models import Account, Carryover, Entry, EntryKind
 from budgets.scopes import Scope, scope_of
 
 PARTS = ("spent", "reserved", "uncertain", "unmeasured")
@@ -25,10 +25,11 @@ class Flaw:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was read, and what is wrong with it."""
+    """What was read, and what is wrong with it. ``carried`` are entries that are not kept any more."""
 
     accounts: int
     entries: int
+    carried: int
     flaws: tuple[Flaw, ...]
 
 
@@ -79,7 +80,10 @@ def check() -> Verdict:
     """Add everything up, as it is at one moment."""
     with one_moment():
         flaws = [*_unequal_sums(), *_unequal_holds(), *_beyond_limits()]
-        return Verdict(accounts=Account.objects.count(), entries=Entry.objects.count(), flaws=tuple(flaws))
+        carried = Carryover.objects.aggregate(all=Sum("entries"))["all"] or 0
+        return Verdict(
+            accounts=Account.objects.count(), entries=Entry.objects.count(), carried=carried, flaws=tuple(flaws)
+        )
 
 
 def booked(*, since: datetime) -> Iterator[Booked]:
@@ -90,6 +94,7 @@ def booked(*, since: datetime) -> Iterator[Booked]:
     """
     settled = Q(entries__kind=EntryKind.SETTLED)
     sums = Account.objects.annotate(
+        carried_late=F("carryover__late"),
         late=Sum("entries__spent", filter=settled & Q(entries__uncertain__lt=0)),
         fresh=Sum("entries__spent", filter=settled & Q(entries__at__gte=since, entries__uncertain=0)),
     )
@@ -104,18 +109,23 @@ def booked(*, since: datetime) -> Iterator[Booked]:
             opened_at=row.opened_at,
             spent=row.spent,
             held=row.reserved + row.uncertain,
-            late=row.late or 0,
+            late=(row.late or 0) + (row.carried_late or 0),
             fresh=row.fresh or 0,
         )
 
 
 def _unequal_sums() -> Iterator[Flaw]:
-    sums = Account.objects.annotate(**{f"entered_{part}": Sum(f"entries__{part}") for part in PARTS})
+    sums = Account.objects.annotate(
+        **{f"carried_{part}": F(f"carryover__{part}") for part in PARTS},
+        **{f"entered_{part}": Sum(f"entries__{part}") for part in PARTS},
+    )
     for account in sums.order_by("pk").iterator():
         for part in PARTS:
-            stands, entered = getattr(account, part), getattr(account, f"entered_{part}") or 0
-            if stands != entered:
-                yield Flaw(account.pk, f"{part} is {stands}, and its entries sum up to {entered}")
+            carried, entered = (getattr(account, f"{kind}_{part}") or 0 for kind in ("carried", "entered"))
+            stands = getattr(account, part)
+            if stands != carried + entered:
+                besides = f", beside {carried} carried over" if carried else ""
+                yield Flaw(account.pk, f"{part} is {stands}, and its entries sum up to {entered}{besides}")
             if stands < 0:
                 yield Flaw(account.pk, f"{part} is {stands}, which is less than nothing")
 
@@ -134,12 +144,14 @@ def _unequal_holds() -> Iterator[Flaw]:
 
 def _beyond_limits() -> Iterator[Flaw]:
     """Reservations after which more was committed than the limit they were admitted under."""
-    entries = Entry._meta.db_table
+    entries, carryovers = Entry._meta.db_table, Carryover._meta.db_table
     statement = (
-        'SELECT id, account_id, committed, "limit" FROM ('  # noqa: S608
+        'SELECT booked.id, booked.account_id, booked.committed + COALESCE(carried.committed, 0), "limit" FROM ('  # noqa: S608
         'SELECT id, account_id, kind, reserved, "limit", SUM(spent + reserved + uncertain)'
-        f" OVER (PARTITION BY account_id ORDER BY id) AS committed FROM {entries}) booked"
-        ' WHERE kind = %s AND reserved > 0 AND committed > "limit" ORDER BY id'
+        f" OVER (PARTITION BY account_id ORDER BY id) AS committed FROM {entries}) booked LEFT JOIN ("
+        f"SELECT account_id, spent + reserved + uncertain AS committed FROM {carryovers}) carried"
+        " ON carried.account_id = booked.account_id WHERE kind = %s AND reserved > 0"
+        ' AND booked.committed + COALESCE(carried.committed, 0) > "limit" ORDER BY booked.id'
     )
     with connections[router.db_for_read(Entry)].cursor() as cursor:
         cursor.execute(statement, [EntryKind.RESERVED.value])

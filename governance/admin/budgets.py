@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from budgets.crossings import percent_of
-from budgets.models import Account, Entry, Hold
+from budgets.models import Account, Carryover, Entry, Hold
 from budgets.readouts import standings
 from budgets.scopes import scope_of
 from governance.access.authors import author_of
@@ -159,7 +159,13 @@ class AccountAdmin(ReadOnlyAdmin):
     @admin.display(description="all entries")
     def latest(self, account: Account) -> str:
         address = reverse("admin:budgets_entry_changelist")
-        return format_html('<a href="{}?account__id__exact={}">Every entry of this account</a>', address, account.pk)
+        link = format_html('<a href="{}?account__id__exact={}">Every entry of this account</a>', address, account.pk)
+        carried = Carryover.objects.filter(account=account).first()
+        if carried is None:
+            return link
+        words = f"{carried.entries:,} older ones, up to {carried.until:%Y-%m-%d}, are carried over"
+        spent = spell_cost(carried.spent, account.currency)
+        return format_html("{}<br>{}: {} spent", link, words, spent)
 
 
 @admin.register(Entry)

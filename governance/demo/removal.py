@@ -168,7 +168,7 @@ def _unbook(calls: Sequence[Any]) -> None:
         if percent_of(each.account.spent, each.account.uncertain, limit=each.limit) < each.threshold
     ]
     QuerySet(Crossing).filter(pk__in=undone).delete()
-    QuerySet(Account).filter(pk__in=accounts, entries=None, holds=None, crossings=None).delete()
+    QuerySet(Account).filter(pk__in=accounts, entries=None, carryover=None, holds=None, crossings=None).delete()
 
 
 def _remove_accounts() -> int:

@@ -5,6 +5,7 @@ from typing import Any
 SWEEP_SECONDS = 15.0
 REMOVE_SECONDS = 600.0
 LEDGER_SECONDS = 60.0
+PRUNE_SECONDS = 6 * 3600.0
 
 # A task that nobody took up before the next one is due is dropped: without workers they would pile up.
 SCHEDULE: dict[str, dict[str, Any]] = {
@@ -14,5 +15,10 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "signalbox.sweep_ledger",
         "schedule": LEDGER_SECONDS,
         "options": {"expires": LEDGER_SECONDS},
+    },
+    "prune-ledger": {
+        "task": "signalbox.prune_ledger",
+        "schedule": PRUNE_SECONDS,
+        "options": {"expires": PRUNE_SECONDS},
     },
 }

@@ -213,6 +213,16 @@ ASSUMED_MAX_OUTPUT = _whole_number(
     "limit.",
     readers=("routing.core.eligibility",),
 )
+ENTRY_DAYS = _whole_number(
+    key="budgets.entryDays",
+    default=400,
+    minimum=7,
+    maximum=36_500,
+    unit="days",
+    help="How long entries of the ledger are kept once their window has ended, and those of all time once they were "
+    "booked. After that their sums are carried over: balances stay, and are proven as before.",
+    readers=("governance.tasks",),
+)
 DEADLINE_SECONDS = _whole_number(
     key="gateway.deadlineSeconds",
     default=900,
@@ -309,6 +319,7 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             RETRY_FIRST_WAIT,
             RETRY_LONGEST_WAIT,
             ASSUMED_MAX_OUTPUT,
+            ENTRY_DAYS,
             MAX_DELIVERIES,
             CONTENT_HOURS,
             SUBMISSION_DAYS,

@@ -13,6 +13,7 @@ from governance.settings_store.registry import (
     CONTENT_HOURS,
     CURRENCY,
     DEADLINE_SECONDS,
+    ENTRY_DAYS,
     MAX_BATCH_CALLS,
     MAX_BODY_BYTES,
     MAX_DELIVERIES,
@@ -97,7 +98,7 @@ class EffectiveSettings:
     """What a call is handed: built once per version, so that a call only reads attributes.
 
     ``deadline`` are the seconds that a whole call may take; ``reorders_fallbacks`` whether a configuration's fallbacks
-    are asked healthiest first.
+    are asked healthiest first; ``entries_kept`` how long entries of the ledger are kept.
     """
 
     routing: RoutingPolicy
@@ -106,6 +107,7 @@ class EffectiveSettings:
     reorders_fallbacks: bool
     max_body_bytes: int
     submissions: SubmissionPolicy
+    entries_kept: timedelta
     version: int
 
     @classmethod
@@ -118,6 +120,7 @@ class EffectiveSettings:
             reorders_fallbacks=snapshot[REORDER_FALLBACK],
             max_body_bytes=snapshot[MAX_BODY_BYTES],
             submissions=snapshot.submission_policy,
+            entries_kept=timedelta(days=snapshot[ENTRY_DAYS]),
             version=snapshot.version,
         )
 

@@ -23,6 +23,7 @@ EXPLAINED = {
     "governance.Submission": "a call that waits for a worker; its state changes by compare-and-set, not by anybody",
     "governance.Batch": "calls handed in together; never changed, and removed with the last of them",
     "budgets.Account": "a balance, changed by the entry that says by how much, in the same statement",
+    "budgets.Carryover": "the sums of entries that are not kept any more; changed in the step that removes them",
     "budgets.Hold": "what an attempt under way holds; removed when its outcome is booked",
     "telemetry.UsageDay": "a running sum, added to by one upsert; no process keeps a copy",
     "telemetry.UsageHour": "a running sum, added to by one upsert; no process keeps a copy",

@@ -18,6 +18,7 @@ def test_what_is_scheduled_is_a_task_and_does_not_pile_up() -> None:
         "signalbox.sweep",
         "signalbox.remove_old",
         "signalbox.sweep_ledger",
+        "signalbox.prune_ledger",
     }
     for entry in SCHEDULE.values():
         assert entry["task"] in tasks.app.tasks
@@ -28,7 +29,7 @@ def test_our_tasks_bear_our_name() -> None:
     ours = {name for name in tasks.app.tasks if not name.startswith("celery.")}
     assert ours == {
         "signalbox.run_call", "signalbox.read_answer", "signalbox.execute", "signalbox.sweep", "signalbox.remove_old",
-        "signalbox.sweep_ledger",
+        "signalbox.sweep_ledger", "signalbox.prune_ledger",
     }  # fmt: skip
 
 

@@ -22,7 +22,8 @@ class Command(BaseCommand):
         """Check, and say what was found."""
         with one_moment():
             verdict, compared = check(), reconcile(now=datetime.now(UTC))
-        read = f"{verdict.accounts} accounts, {verdict.entries} entries"
+        carried = f", {verdict.carried} carried over" if verdict.carried else ""
+        read = f"{verdict.accounts} accounts, {verdict.entries} entries{carried}"
         if verdict.flaws:
             flaws = "\n".join(f"  account {flaw.account}: {flaw.what}" for flaw in verdict.flaws)
             raise CommandError(f"The ledger does not add up ({read}):\n{flaws}")

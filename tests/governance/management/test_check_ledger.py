@@ -8,10 +8,11 @@ from unittest.mock import patch
 import pytest
 from django.core.management import CommandError, call_command
 
-from budgets.ledger import settle
+from budgets.ledger import release, settle
 from budgets.models import Account
+from budgets.retention import carry_over
 from routing.core.money import Money
-from tests.budgets.claims import LATER, ONE, hold
+from tests.budgets.claims import LATER, NOW, ONE, hold
 
 pytestmark = pytest.mark.django_db
 
@@ -48,6 +49,14 @@ def test_reports_that_say_something_else_fail_the_command() -> None:
     settle(attempt=hold(), cost=Money(ONE // 2, "USD"), now=LATER)
     with pytest.raises(CommandError, match=r"settled 0.5 USD, reported 0: calls are missing in usage"):
         call_command("check_ledger")
+
+
+def test_what_was_carried_over_is_counted() -> None:
+    release(attempt=hold(), now=NOW)
+    carry_over(before=NOW + timedelta(days=30))
+    told = StringIO()
+    call_command("check_ledger", stdout=told)
+    assert told.getvalue().startswith("The ledger adds up: 1 accounts, 0 entries, 2 carried over.\n")
 
 
 def test_a_balance_that_is_not_the_sum_of_its_entries_fails_the_command() -> None:

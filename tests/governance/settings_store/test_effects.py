@@ -11,6 +11,9 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
+from budgets.ledger import release
+from budgets.models import Entry
+from budgets.windows import WindowKind
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
 from governance.gateway.errors import RequestProblem
@@ -20,8 +23,10 @@ from governance.submissions.claims import Ending, end
 from governance.submissions.intake import cancel, submit_batch
 from governance.submissions.readouts import read_result
 from governance.submissions.sweeping import remove_old, sweep
+from governance.tasks import prune_ledger
 from routing.models import Price
 from telemetry.models import Call
+from tests.budgets.claims import claim, hold, key_of
 from tests.factories import CallFactory, ConfigurationFactory, FallbackLinkFactory
 from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import question
@@ -144,6 +149,14 @@ def is_row_there_after_a_fortnight(world: World) -> bool:
     return Submission.objects.filter(pk=submission).exists()
 
 
+def is_an_entry_there_after_a_year(world: World) -> bool:
+    """An entry of all time that was booked a year ago."""
+    at = datetime.now(UTC) - timedelta(days=365)
+    release(attempt=hold(claim(key_of(window=WindowKind.TOTAL)), now=at), now=at)
+    prune_ledger()
+    return Entry.objects.exists()
+
+
 def is_a_batch_of_five_taken(world: World) -> bool:
     try:
         submit_batch([order()] * 5, caller=HELPDESK)
@@ -220,6 +233,7 @@ EFFECTS: dict[str, Effect] = {
     "calls.contentHours": Effect(5, 24.0, 5.0, hours_an_answer_is_kept),
     "calls.submissionDays": Effect(7, True, False, is_row_there_after_a_fortnight),
     "calls.maxBatchCalls": Effect(4, True, False, is_a_batch_of_five_taken),
+    "budgets.entryDays": Effect(364, True, False, is_an_entry_there_after_a_year),
     "budgets.assumedMaxOutput": Effect(77, 400, 200, status_below_a_ceiling, leave_the_longest_answer_open),
 }
 

@@ -120,6 +120,13 @@ EXPECTED: dict[str, Expectation] = {
         unreadable=4096,
         says="neither the caller nor the model has a limit",
     ),
+    "budgets.entryDays": Expectation(
+        default=400,
+        good={7: 7, 30: 30, 36_500: 36_500},
+        bad=[*WHOLE_NUMBERS, 6, 36_501],
+        unreadable=400,
+        says="balances stay, and are proven as before",
+    ),
     "calls.maxDeliveries": Expectation(
         default=2,
         good={1: 1, 3: 3, 10: 10},

@@ -33,6 +33,7 @@ CHANGES: dict[str, tuple[Any, str, Any]] = {
     "retry.firstWaitMilliseconds": (400, "retry.first_wait", 0.4),
     "retry.longestWaitMilliseconds": (2000, "retry.longest_wait", 2.0),
     "budgets.assumedMaxOutput": (77, "routing.assumed_max_output", 77),
+    "budgets.entryDays": (31, "entries_kept", timedelta(days=31)),
     "calls.maxDeliveries": (5, "submissions.max_deliveries", 5),
     "calls.contentHours": (5, "submissions.content_kept", timedelta(hours=5)),
     "calls.submissionDays": (7, "submissions.rows_kept", timedelta(days=7)),

@@ -1,0 +1,172 @@
+"""Old entries go, and everything that can be proven of the ledger can be proven as before."""
+
+from datetime import datetime, timedelta
+from random import Random
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from pytest_django import DjangoAssertNumQueries
+
+from budgets import retention
+from budgets.ledger import OverBudget, release, reserve, settle
+from budgets.models import Account, Carryover, Entry, Hold
+from budgets.proof import booked, check
+from budgets.retention import Carried, carry_over
+from budgets.scopes import AccountKey, Scope
+from budgets.windows import WindowKind
+from routing.core.money import Money
+from tests.budgets.claims import NOW, ONE, balance, claim, hold, key_of
+
+pytestmark = pytest.mark.django_db
+
+OCTOBER = NOW - timedelta(days=40)
+CUT = NOW - timedelta(days=25)  # the fifth of November
+OLD, ALL_TIME = key_of(moment=OCTOBER), key_of(window=WindowKind.TOTAL)
+
+
+def dollars(nanos: int) -> Money:
+    return Money(nanos, "USD")
+
+
+def spent(*accounts: AccountKey, at: datetime, cost: int = ONE // 2) -> None:
+    settle(attempt=hold(*(claim(each) for each in accounts), now=at), cost=dollars(cost), now=at)
+
+
+def carried() -> tuple[int, int, int, int, int, int]:
+    row = Carryover.objects.get()
+    return row.entries, row.spent, row.reserved, row.uncertain, row.unmeasured, row.late
+
+
+def test_entries_of_windows_that_ended_long_ago_go_and_their_sums_stay() -> None:
+    spent(OLD, at=OCTOBER)
+    release(attempt=hold(claim(OLD), now=OCTOBER), now=OCTOBER)
+    late = hold(claim(OLD), now=OCTOBER)
+    for cost in (None, dollars(3)):
+        settle(attempt=late, cost=cost, now=OCTOBER)
+    settle(attempt=hold(claim(OLD, amount=None), now=OCTOBER), cost=None, now=OCTOBER)
+    spent(key_of(), at=NOW)
+    before = [balance(OLD), balance()]
+    told = [(each.spent, each.late) for each in booked(since=NOW)]
+    assert carry_over(before=CUT) == Carried(entries=9, accounts=1)
+    assert carried() == (9, ONE // 2 + 3, 0, 0, 1, 3)
+    assert Carryover.objects.get().until == OCTOBER
+    assert [balance(OLD), balance()] == before
+    assert [(each.spent, each.late) for each in booked(since=NOW)] == told
+    assert Entry.objects.count() == 2
+    verdict = check()
+    assert (verdict.flaws, verdict.entries, verdict.carried) == ((), 2, 9)
+    assert carry_over(before=CUT) == Carried(entries=0, accounts=0)
+
+
+def test_a_window_has_ended_when_it_ends() -> None:
+    ends = OLD.window.ends
+    assert ends is not None
+    spent(OLD, at=OCTOBER)
+    spent(key_of(), at=ends)
+    assert carry_over(before=ends - timedelta(microseconds=1)).entries == 0
+    assert carry_over(before=ends).entries == 2
+    assert carry_over(before=NOW).entries == 0  # the month is not over, however old its entries are
+
+
+def test_of_all_time_what_is_old_goes_while_calls_are_made() -> None:
+    spent(ALL_TIME, at=OCTOBER)
+    spent(ALL_TIME, at=CUT)
+    under_way = hold(claim(ALL_TIME), now=NOW)
+    assert carry_over(before=CUT) == Carried(entries=2, accounts=1)
+    settle(attempt=under_way, cost=dollars(7), now=NOW)
+    assert balance(ALL_TIME) == (ONE + 7, 0, 0, 0)
+    assert check().flaws == ()
+
+
+@pytest.mark.parametrize("account", [OLD, ALL_TIME], ids=["ended", "all time"])
+@pytest.mark.parametrize("is_uncertain", [False, True])
+def test_an_account_that_holds_something_since_then_is_left_as_it_is(account: AccountKey, is_uncertain: bool) -> None:
+    spent(account, at=OCTOBER)
+    attempt = hold(claim(account), now=OCTOBER)
+    if is_uncertain:
+        settle(attempt=attempt, cost=None, now=OCTOBER)
+    kept = Entry.objects.count()
+    assert carry_over(before=CUT) == Carried(entries=0, accounts=0)
+    assert Entry.objects.count() == kept
+    release(attempt=attempt, now=NOW)
+    # What was said today is younger, and goes later.
+    assert carry_over(before=CUT) == Carried(entries=kept, accounts=1)
+    assert carry_over(before=NOW + timedelta(seconds=1)) == Carried(entries=1, accounts=1)
+    assert (check().flaws, Entry.objects.count(), balance(account)) == ((), 0, (ONE // 2, 0, 0, 0))
+
+
+def test_it_goes_in_steps_and_every_step_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "AT_ONCE", 3)
+    for _ in range(4):
+        spent(OLD, at=OCTOBER)
+    account = Account.objects.get().pk
+    first = hold(claim(OLD), now=OCTOBER)
+    release(attempt=first, now=OCTOBER)
+    for left in (7, 4, 1, 0):
+        retention._carry_over(account, before=CUT)
+        assert Entry.objects.count() == left
+        assert check().flaws == ()
+    assert carried()[:2] == (10, 2 * ONE)
+
+
+def test_limits_are_proven_against_what_was_committed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reservation that went beyond its limit is found whether or not the entries before it are still there."""
+    spent(ALL_TIME, at=OCTOBER, cost=9 * ONE)
+    hold(claim(ALL_TIME, amount=ONE), now=NOW)
+    assert check().flaws == ()
+    QuerySet(Entry).filter(reserved=ONE, at=NOW).update(limit=10 * ONE - 1)
+    before = [each.what for each in check().flaws]
+    assert len(before) == 1
+    carry_over(before=CUT)
+    assert [each.what for each in check().flaws] == before
+    with pytest.raises(OverBudget):
+        hold(claim(ALL_TIME, amount=ONE), now=NOW)
+
+
+@pytest.mark.parametrize("part", ["spent", "uncertain", "unmeasured"])
+def test_a_sum_that_was_tampered_with_is_found(part: str) -> None:
+    spent(OLD, at=OCTOBER)
+    carry_over(before=CUT)
+    Carryover.objects.update(**{part: 17})
+    (flaw,) = check().flaws
+    assert flaw.what.startswith(f"{part} is ")
+    assert flaw.what.endswith("beside 17 carried over")
+
+
+def test_whatever_happened_it_adds_up_after_every_cut() -> None:
+    draw = Random(8)
+    accounts = [OLD, ALL_TIME, key_of(Scope(user="agent-17"), moment=OCTOBER)]
+    attempts: list[tuple[UUID, datetime]] = []
+    for day in range(40):
+        at = OCTOBER + timedelta(days=day)
+        for _ in range(3):
+            attempt, amount = uuid4(), draw.choice([None, 0, ONE // 10])
+            claims = [claim(each, amount=amount, limit=None) for each in draw.sample(accounts, draw.randint(1, 3))]
+            reserve(attempt=attempt, call=uuid4(), claims=claims, now=at, expires_at=at + timedelta(minutes=5))
+            attempts.append((attempt, at))
+        for attempt, at in draw.sample(attempts, 2):
+            draw.choice([
+                lambda a=attempt, t=at: settle(attempt=a, cost=dollars(draw.randint(0, ONE // 5)), now=t),
+                lambda a=attempt, t=at: settle(attempt=a, cost=None, now=t),
+                lambda a=attempt, t=at: release(attempt=a, now=t),
+            ])()  # fmt: skip
+        balances = [balance(each) for each in accounts]
+        carry_over(before=at - timedelta(days=draw.randint(0, 10)))
+        assert check().flaws == ()
+        assert [balance(each) for each in accounts] == balances
+    for attempt in Hold.objects.values_list("attempt", flat=True).distinct():
+        release(attempt=attempt, now=at)
+    assert carry_over(before=NOW + timedelta(days=60)).entries > 0
+    assert (Entry.objects.count(), check().flaws) == (0, ())
+
+
+def test_looking_for_what_is_old_is_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    for number in range(5):
+        spent(key_of(Scope(user=f"agent-{number}"), moment=OCTOBER), at=OCTOBER)
+        spent(key_of(Scope(user=f"agent-{number}")), at=NOW)
+    assert carry_over(before=CUT).accounts == 5
+    with django_assert_num_queries(1):
+        assert carry_over(before=CUT).accounts == 0
+    assert connection.in_atomic_block  # the test's own
