@@ -146,18 +146,20 @@ def test_whatever_happened_it_adds_up_after_every_cut() -> None:
             claims = [claim(each, amount=amount, limit=None) for each in draw.sample(accounts, draw.randint(1, 3))]
             reserve(attempt=attempt, call=uuid4(), claims=claims, now=at, expires_at=at + timedelta(minutes=5))
             attempts.append((attempt, at))
-        for attempt, at in draw.sample(attempts, 2):
-            draw.choice([
-                lambda a=attempt, t=at: settle(attempt=a, cost=dollars(draw.randint(0, ONE // 5)), now=t),
-                lambda a=attempt, t=at: settle(attempt=a, cost=None, now=t),
-                lambda a=attempt, t=at: release(attempt=a, now=t),
-            ])()  # fmt: skip
+        for attempt, began in draw.sample(attempts, 2):
+            match draw.randrange(3):
+                case 0:
+                    settle(attempt=attempt, cost=dollars(draw.randint(0, ONE // 5)), now=began)
+                case 1:
+                    settle(attempt=attempt, cost=None, now=began)
+                case _:
+                    release(attempt=attempt, now=began)
         balances = [balance(each) for each in accounts]
         carry_over(before=at - timedelta(days=draw.randint(0, 10)))
         assert check().flaws == ()
         assert [balance(each) for each in accounts] == balances
     for attempt in Hold.objects.values_list("attempt", flat=True).distinct():
-        release(attempt=attempt, now=at)
+        release(attempt=attempt, now=NOW)
     assert carry_over(before=NOW + timedelta(days=60)).entries > 0
     assert (Entry.objects.count(), check().flaws) == (0, ())
 

@@ -132,6 +132,7 @@ def standing_of(
             submissions=SubmissionPolicy(
                 max_deliveries=2, content_kept=timedelta(hours=1), rows_kept=timedelta(days=1), max_batch_calls=3
             ),
+            entries_kept=timedelta(days=400),
             version=1,
         ),
         snapshot=CatalogueSnapshot(
