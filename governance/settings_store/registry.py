@@ -211,7 +211,28 @@ ASSUMED_MAX_OUTPUT = _whole_number(
     unit="tokens",
     help="Output tokens assumed for the upper bound of a call's cost when neither the caller nor the model has a "
     "limit.",
-    readers=("routing.core.eligibility",),
+    readers=("routing.core.catalogue",),
+)
+ASSUMED_IMAGE_TOKENS = _whole_number(
+    key="budgets.assumedImageTokens",
+    default=5000,
+    minimum=1,
+    maximum=1_000_000,
+    unit="tokens",
+    help="Tokens assumed for one image of a prompt, for the upper bound of a call's cost. Vendors count them by rules "
+    "of their own, from 85 to 5,000 tokens; a few small models count up to 50,000 and cost as much less for each.",
+    readers=("routing.core.catalogue",),
+)
+ASSUMED_FILE_TOKENS = _whole_number(
+    key="budgets.assumedFileTokens",
+    default=100_000,
+    minimum=1,
+    maximum=10_000_000,
+    unit="tokens",
+    help="Tokens assumed for one document or recording of a prompt, for the upper bound of a call's cost. A page of a "
+    "document is 1,500 to 3,000 tokens, a minute of sound about 2,000. No more is assumed than fits the model's "
+    "context.",
+    readers=("routing.core.catalogue",),
 )
 ENTRY_DAYS = _whole_number(
     key="budgets.entryDays",
@@ -319,6 +340,8 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             RETRY_FIRST_WAIT,
             RETRY_LONGEST_WAIT,
             ASSUMED_MAX_OUTPUT,
+            ASSUMED_IMAGE_TOKENS,
+            ASSUMED_FILE_TOKENS,
             ENTRY_DAYS,
             MAX_DELIVERIES,
             CONTENT_HOURS,

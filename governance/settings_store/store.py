@@ -8,6 +8,8 @@ from typing import Any
 
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import (
+    ASSUMED_FILE_TOKENS,
+    ASSUMED_IMAGE_TOKENS,
     ASSUMED_MAX_OUTPUT,
     CALL_HISTORY,
     CONTENT_HOURS,
@@ -31,6 +33,7 @@ from governance.settings_store.registry import (
 )
 from governance.settings_store.sources import pinned_settings, resolve
 from routing.core.policy import RoutingPolicy
+from routing.core.requirements import Assumed
 from routing.core.retry import RetryPolicy
 from routing.snapshots import Polled
 
@@ -59,7 +62,11 @@ class SettingsSnapshot:
             enforcement=self[OPERATION_CAPABILITY_ENFORCEMENT],
             currency=self[CURRENCY],
             telemetry=self[TELEMETRY],
-            assumed_max_output=self[ASSUMED_MAX_OUTPUT],
+            assumed=Assumed(
+                max_output=self[ASSUMED_MAX_OUTPUT],
+                image_tokens=self[ASSUMED_IMAGE_TOKENS],
+                file_tokens=self[ASSUMED_FILE_TOKENS],
+            ),
         )
 
     @property

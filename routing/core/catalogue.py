@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from routing.core.money import Money
 from routing.core.pricing import Price, upper_bound
-from routing.core.requirements import Requirements
+from routing.core.requirements import Assumed, Requirements
 from routing.core.vocabulary import DataBoundary, Reach
 
 DEFAULT_PRIORITY = 50
@@ -61,22 +61,30 @@ class ModelSpec:
         """The route's name in headers, rows and messages: ``provider/model``."""
         return f"{self.provider.identifier}/{self.identifier}"
 
-    def upper_bounds(self, price: Price, requirements: Requirements, *, assumed_max_output: int) -> tuple[Money, Money]:
+    def upper_bounds(self, price: Price, requirements: Requirements, *, assumed: Assumed) -> tuple[Money, Money]:
         """The most that one request can cost: its estimated prompt, and as much output as it allows in every answer.
 
         First by the standard price, then by that of the class of service asked for: either may serve. Without the
-        caller's limit of output it is the model's, and without that ``assumed_max_output``.
+        caller's limit of output it is the model's, and without that the assumed one.
         """
         output = requirements.max_output
         if output is None:
-            output = assumed_max_output if self.max_output is None else self.max_output
+            output = assumed.max_output if self.max_output is None else self.max_output
+        prompt = self._longest_prompt(requirements, assumed)
         standard, asked = (
-            upper_bound(
-                price=each, prompt_tokens=requirements.prompt_tokens or 0, max_output=output * requirements.choices
-            )
+            upper_bound(price=each, prompt_tokens=prompt, max_output=output * requirements.choices)
             for each in (price, price.of(requirements.service_tier))
         )
         return standard, asked
+
+    def _longest_prompt(self, requirements: Requirements, assumed: Assumed) -> int:
+        """The estimated tokens of the prompt, with as many for images and files as are assumed of each. They are no
+        more than fit the context beside the text."""
+        text = requirements.prompt_tokens or 0
+        attached = requirements.images * assumed.image_tokens + requirements.files * assumed.file_tokens
+        if self.context_length is not None:
+            attached = min(attached, max(0, self.context_length - text))
+        return text + attached
 
 
 def candidate_order(model: ModelSpec) -> tuple[int, str, str]:

@@ -226,7 +226,7 @@ def _above_ceiling(
     """A ceiling is a promise to the caller: what cannot be compared with it is above it."""
     if price is None:
         return "has no price, so that the caller's ceiling cannot be kept"
-    for bound in model.upper_bounds(price, requirements, assumed_max_output=policy.assumed_max_output):
+    for bound in model.upper_bounds(price, requirements, assumed=policy.assumed):
         if bound.currency != ceiling.currency:
             return f"is priced in {bound.currency}, the caller's ceiling is in {ceiling.currency}"
         if bound.nanos > ceiling.nanos:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from routing.core.requirements import USUALLY_ASSUMED, Assumed
 from routing.core.vocabulary import Enforcement
 
 
@@ -71,8 +72,7 @@ class RoutingPolicy:
         enforcement: what happens to models that lack a capability the call needs.
         currency: the currency in which money is compared.
         telemetry: whether calls are recorded; without it no history is read.
-        assumed_max_output: output tokens assumed for an upper bound when neither caller nor model has a
-            limit.
+        assumed: tokens assumed for an upper bound of what nobody knows.
     """
 
     mode: PolicyMode = PolicyMode.PROVIDER_PRIORITY
@@ -80,4 +80,4 @@ class RoutingPolicy:
     enforcement: Enforcement = Enforcement.ENFORCE
     currency: str = "USD"
     telemetry: bool = True
-    assumed_max_output: int = 4096
+    assumed: Assumed = USUALLY_ASSUMED

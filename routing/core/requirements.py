@@ -4,18 +4,22 @@ Read once per call by the entry point; everything after it (rules, rates, reserv
 values. What the caller and the installation allow, as opposed to what the request needs, is in :class:`Limits`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from routing.core.calls import CallRequest
-from routing.core.conversation import INSTRUCTING, ImagePart, Message, Role, TextPart
+from routing.core.conversation import INSTRUCTING, FilePart, ImagePart, Message, OpaquePart, Part, Role, TextPart
 from routing.core.embeddings import Input
 from routing.core.money import Money, round_half_up
 from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation, ServiceTier
 
 BYTES_PER_TOKEN = 4
 """A token is taken as four bytes of UTF-8, which on mixed text errs by about one per cent."""
+
+_CARRIED_IMAGES = frozenset({"image", "input_image"})
+_CARRIED_FILES = frozenset({"document", "file", "input_file", "input_audio", "container_upload", "video_url"})
+"""What parts are called whose content is at the vendor, or in no form that is read here."""
 
 
 class Shape(StrEnum):
@@ -52,6 +56,8 @@ class Requirements:
             ``None`` where all of it has to.
         service_tier: the class of service asked for; another one may be served.
         choices: how many answers are asked for at once, each of which may be as long as ``max_output``.
+        images: images of the prompt, which are in no estimate: a vendor's rule says how many tokens they are.
+        files: documents, recordings and the like, of which as little is known.
     """
 
     operation: Operation | None = None
@@ -61,6 +67,8 @@ class Requirements:
     at_once: int | None = None
     service_tier: ServiceTier = ServiceTier.STANDARD
     choices: int = 1
+    images: int = 0
+    files: int = 0
 
     @property
     def fitting_tokens(self) -> int | None:
@@ -72,6 +80,19 @@ class Requirements:
         """Everything the call needs a model to declare, the operation's own capability included."""
         own = OPERATION_CAPABILITY[self.operation] if self.operation is not None else None
         return self.needs if own is None else self.needs | {own}
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Tokens taken for the most where nobody knows: of an answer for which neither the caller nor the model has a
+    limit, of one image, and of one document or recording."""
+
+    max_output: int = 4096
+    image_tokens: int = 5_000
+    file_tokens: int = 100_000
+
+
+USUALLY_ASSUMED = Assumed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +161,8 @@ def requirements_of(request: CallRequest, facts: RequestFacts) -> Requirements:
         at_once=max(map(_input_tokens, request.prompts), default=None),
         service_tier=ServiceTier.named(request.service_tier),
         choices=request.choices,
+        images=sum(_is_image(part) for part in _parts(request)),
+        files=sum(_is_file(part) for part in _parts(request)),
     )
 
 
@@ -219,7 +242,19 @@ def _tokens(size: int) -> int:
 
 
 def _has_images(request: CallRequest) -> bool:
-    return any(isinstance(part, ImagePart) for message in request.messages for part in message.parts)
+    return any(isinstance(part, ImagePart) for part in _parts(request))
+
+
+def _parts(request: CallRequest) -> Iterator[Part]:
+    return (part for message in request.messages for part in message.parts)
+
+
+def _is_image(part: Part) -> bool:
+    return isinstance(part, ImagePart) or (isinstance(part, OpaquePart) and part.kind in _CARRIED_IMAGES)
+
+
+def _is_file(part: Part) -> bool:
+    return isinstance(part, FilePart) or (isinstance(part, OpaquePart) and part.kind in _CARRIED_FILES)
 
 
 def _text_bytes(message: Message) -> int:

@@ -200,7 +200,7 @@ def _bounds(context: CallContext, model: ModelSpec) -> Sequence[Money]:
     policy = context.standing.settings.routing
     if price is None:
         return ()
-    return model.upper_bounds(price, context.requirements, assumed_max_output=policy.assumed_max_output)
+    return model.upper_bounds(price, context.requirements, assumed=policy.assumed)
 
 
 def _incomparable(budget: BudgetSpec, model: ModelSpec, bounds: Sequence[Money]) -> str:

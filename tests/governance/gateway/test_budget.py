@@ -83,6 +83,21 @@ def test_an_answer_is_booked_at_what_it_cost(world: World, stream: bool) -> None
     assert reserved == (call.facts_token_estimate or 0) * 2_500 + 16_000 * 10_000
 
 
+def test_images_and_files_are_reserved_for(world: World) -> None:
+    """Of a request with two pictures and a document: 5,000 tokens each, and 100,000, beside its text."""
+    limited(world)
+    world.models[0].capabilities, world.models[0].context_length = ["chat", "vision"], 128_000
+    world.models[0].save()
+    world.gateway.refresh()
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/parcel.png"}}
+    content = [{"type": "text", "text": "Why?"}, picture, picture, {"type": "file", "file": {"file_id": "file-7"}}]
+    assert world.gateway.chat(messages=[{"role": "user", "content": content}], max_tokens=10).status == 200
+    settled(world)
+    reserved = Entry.objects.get(kind="reserved").reserved
+    assert reserved == (1 + 2 * 5_000 + 100_000) * 2_500 + 10 * 10_000
+    assert not Entry.objects.get(kind="settled").is_overrun
+
+
 def test_what_is_reserved_is_what_the_caller_allows(world: World) -> None:
     limited(world)
     world.gateway.chat(max_tokens=100, n=3)

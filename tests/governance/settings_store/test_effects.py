@@ -69,6 +69,27 @@ def status_below_a_ceiling(world: World) -> int:
     return world.gateway.request(body, headers=headers).status
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/parcel.png"}}
+DOCUMENT = {"type": "file", "file": {"file_id": "file-7"}}
+
+
+def status_with(attached: dict[str, Any]) -> Callable[[World], int]:
+    """Of a call that may cost a cent, and hardly says anything beside what is attached."""
+
+    def look(world: World) -> int:
+        content = [{"type": "text", "text": "What is this?"}, attached]
+        body = question(messages=[{"role": "user", "content": content}], max_tokens=1)
+        return world.gateway.request(body, headers={"x-signalbox-max-cost": "0.01"}).status
+
+    return look
+
+
+def let_it_see(world: World) -> None:
+    for model in world.models:
+        model.capabilities = ["chat", "vision"]
+        model.save()
+
+
 def in_another_currency(world: World) -> tuple[int, int]:
     """Prices that are no figures pass a limit of the criteria, and never keep below a ceiling."""
     return world.gateway.chat("cheap-chat").status, status_below_a_ceiling(world)
@@ -233,6 +254,8 @@ EFFECTS: dict[str, Effect] = {
     "calls.contentHours": Effect(5, 24.0, 5.0, hours_an_answer_is_kept),
     "calls.submissionDays": Effect(7, True, False, is_row_there_after_a_fortnight),
     "calls.maxBatchCalls": Effect(4, True, False, is_a_batch_of_five_taken),
+    "budgets.assumedImageTokens": Effect(1, 400, 200, status_with(IMAGE), let_it_see),
+    "budgets.assumedFileTokens": Effect(1, 400, 200, status_with(DOCUMENT), let_it_see),
     "budgets.entryDays": Effect(364, True, False, is_an_entry_there_after_a_year),
     "budgets.assumedMaxOutput": Effect(77, 400, 200, status_below_a_ceiling, leave_the_longest_answer_open),
 }

@@ -120,6 +120,20 @@ EXPECTED: dict[str, Expectation] = {
         unreadable=4096,
         says="neither the caller nor the model has a limit",
     ),
+    "budgets.assumedImageTokens": Expectation(
+        default=5000,
+        good={1: 1, 765: 765, 1_000_000: 1_000_000},
+        bad=[*WHOLE_NUMBERS, 1_000_001],
+        unreadable=5000,
+        says="one image of a prompt",
+    ),
+    "budgets.assumedFileTokens": Expectation(
+        default=100_000,
+        good={1: 1, 30_000: 30_000, 10_000_000: 10_000_000},
+        bad=[*WHOLE_NUMBERS, 10_000_001],
+        unreadable=100_000,
+        says="No more is assumed than fits the model's context",
+    ),
     "budgets.entryDays": Expectation(
         default=400,
         good={7: 7, 30: 30, 36_500: 36_500},

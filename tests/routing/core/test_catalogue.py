@@ -1,5 +1,9 @@
+import pytest
+
 from routing.core.catalogue import Catalogue
-from tests.routing.core.samples import at, model
+from routing.core.money import Money
+from routing.core.requirements import Assumed, Requirements
+from tests.routing.core.samples import at, model, price
 
 
 def test_candidates_stand_by_sorting_then_name_then_identifier() -> None:
@@ -38,3 +42,24 @@ def test_a_caller_names_a_model_by_our_identifier_or_by_the_provider_s_id() -> N
 def test_our_identifier_goes_before_another_model_s_id() -> None:
     named, shadowed = model("gpt-x-slow"), model("slow")
     assert Catalogue.of([shadowed, named]).named(provider="prod-east", model="gpt-x-slow") is named
+
+
+@pytest.mark.parametrize(
+    ("images", "files", "context", "prompt"),
+    [
+        (0, 0, 128_000, 1_000),
+        (2, 0, 128_000, 1_000 + 2 * 300),
+        (1, 3, 128_000, 1_000 + 300 + 3 * 7_000),
+        (0, 30, 128_000, 128_000),  # a longer prompt would be refused
+        (0, 30, None, 1_000 + 30 * 7_000),
+        (5, 0, 500, 1_000),  # one that is too long is what it is
+    ],
+)
+def test_the_most_a_request_costs_has_its_images_and_files(
+    images: int, files: int, context: int | None, prompt: int
+) -> None:
+    assumed = Assumed(max_output=50, image_tokens=300, file_tokens=7_000)
+    charged = price("2.50", "10.00")
+    asked = Requirements(prompt_tokens=1_000, images=images, files=files, choices=2)
+    bounds = model("fast", context_length=context).upper_bounds(charged, asked, assumed=assumed)
+    assert bounds == (Money(prompt * 2_500 + 100 * 10_000, "USD"),) * 2

@@ -7,7 +7,7 @@ from routing.core.configuration import ConfigurationSpec, Criteria, override
 from routing.core.eligibility import BINDING, Rejection
 from routing.core.money import Money
 from routing.core.policy import RoutingPolicy
-from routing.core.requirements import Limits, Requirements
+from routing.core.requirements import Assumed, Limits, Requirements
 from routing.core.vocabulary import DataBoundary, Enforcement, Operation, Reach, RejectionReason, Selection, ServiceTier
 from tests.routing.core.samples import CHAT, PROD_EAST, candidate, criteria, decided, fixed, listed, model, price
 
@@ -172,7 +172,7 @@ def test_a_dearer_class_that_is_asked_for_is_bounded_too() -> None:
 
 
 def test_whose_output_limit_bounds_a_call() -> None:
-    policy = RoutingPolicy(assumed_max_output=300)
+    policy = RoutingPolicy(assumed=Assumed(max_output=300))
     limited = replace(PRICED, max_output=200)
     asking = replace(CHAT, max_output=100)
     for subject, requirements, nanos in (

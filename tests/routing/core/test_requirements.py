@@ -5,10 +5,12 @@ import pytest
 from routing.core.calls import CallRequest
 from routing.core.conversation import (
     Effort,
+    FilePart,
     ImagePart,
     Message,
     OpaquePart,
     OutputFormat,
+    Part,
     ReasoningWish,
     Role,
     TextPart,
@@ -161,3 +163,22 @@ def test_an_estimate_is_rounded_up() -> None:
 def test_complexity(turns: int, tools: int, tokens: int, context: int | None, expected: Complexity) -> None:
     facts = replace(FACTS, turns=turns, tools=tools, token_estimate=tokens)
     assert complexity(facts, context_length=context) == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "images", "files"),
+    [
+        ((TextPart("Why?"),), 0, 0),
+        ((ImagePart("https://images.example/1.png"), ImagePart("data:image/png;base64,AAAA", detail="low")), 2, 0),
+        ((FilePart("data:application/pdf;base64,AAAA"), OpaquePart("input_audio"), OpaquePart("document")), 0, 3),
+        ((OpaquePart("input_image"), OpaquePart("image"), OpaquePart("input_file")), 2, 1),
+        ((OpaquePart("server_tool_use"), OpaquePart("web_search_call")), 0, 0),
+    ],
+    ids=["text", "images", "files", "kept at the vendor", "what is neither"],
+)
+def test_images_and_files_are_counted_wherever_they_are(parts: tuple[Part, ...], images: int, files: int) -> None:
+    """In a question as in what a tool gives back; and in no estimate of the text."""
+    request = replace(PLAIN, messages=(QUESTION, Message(Role.USER, parts), Message(Role.TOOL, parts)))
+    found = requirements_of(request, measure(request))
+    assert (found.images, found.files) == (2 * images, 2 * files)
+    assert found.prompt_tokens in (1, 3)
