@@ -100,6 +100,7 @@ NOT_ADDED = {
 }
 # Tables without a page of their own, and where their rows are seen.
 ELSEWHERE = {
+    "budgets.Carryover": "inside its account",
     "budgets.Crossing": "inside its account",
     "routing.Price": "inside its model",
     "routing.ListedModel": "inside its configuration",
