@@ -174,6 +174,7 @@ async def ask(
     options: CallOptions = NO_OPTIONS,
     call_id: UUID | None = None,
     before_sending: Callable[[], Awaitable[None]] | None = None,
+    waits_until: datetime | None = None,
 ) -> Answer:
     """Run one request through the stack, on the service's own loop.
 
@@ -184,11 +185,13 @@ async def ask(
         options: user, source and limits.
         call_id: the id that the call shall have; a new one if not said.
         before_sending: awaited before each request to a provider; what it raises keeps the request from being sent.
+        waits_until: until when the call would rather wait for its limits than be refused.
 
     Raises:
         Unanswered: the call failed.
         CallFailed: there was no call: nothing could be read of what is in force, or the request is streamed.
         Withdrawn: ``before_sending`` says that the call is somebody else's.
+        Postponed: a limit is reached, and will not be before ``waits_until``.
     """
     if request.stream:
         raise CallFailed(
@@ -212,6 +215,7 @@ async def ask(
         source=options.source or caller.source,
         call_id=call_id,
         before_sending=before_sending,
+        waits_until=waits_until,
     )
     note(call=str(context.call_id), application=caller.application)
     service.calls_under_way += 1

@@ -254,6 +254,8 @@ class SubmissionAdmin(WithdrawnAdmin):
             return "It has ended; nothing more is done about it."
         if row.due_at <= timezone.now():
             return "Its time has passed: the next sweep looks after it."
+        if row.state == SubmissionState.QUEUED and row.waits_until is not None:
+            return f"until {row.due_at:{_MOMENT}} UTC it waits for a rate or quota, {row.waits} times so far"
         held = "its worker's, which renews it" if row.state == SubmissionState.RUNNING else "for its message to arrive"
         return f"until {row.due_at:{_MOMENT}} UTC, {held}"
 

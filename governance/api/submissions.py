@@ -117,7 +117,11 @@ class SubmissionSerializer(StrictSerializer):
         allow_null=True, help_text="When a request to a provider was about to be sent. It is never sent again."
     )
     ended_at = serializers.DateTimeField(allow_null=True)
-    deliveries = serializers.IntegerField(help_text="How often a worker has taken it up.")
+    deliveries = serializers.IntegerField(
+        help_text="How often a worker has taken it up, but for the times that it then waited for a limit."
+    )
+    waits = serializers.IntegerField(help_text="How often it has waited for a rate or a quota that was used up.")
+    waits_until = serializers.DateTimeField(allow_null=True, help_text="Until when it waits for one, if it does.")
     failure_kind = serializers.CharField(allow_null=True)
     failure_code = serializers.CharField()
 

@@ -50,6 +50,18 @@ class Withdrawn(Exception):
     """The call is not ours to make any more: somebody else makes it, and records it. Nothing is sent for it here."""
 
 
+class Postponed(Withdrawn):
+    """A limit is reached, and whoever makes the call has time: it is made later. Nothing was sent or counted.
+
+    Attributes:
+        wait: the seconds until there is room for it.
+    """
+
+    def __init__(self, message: str, *, wait: float) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
 @dataclass(slots=True)
 class Attempt:
     """One request sent to a provider, as it went. ``cost`` is computed where the answer arrives, and only there.
@@ -182,7 +194,8 @@ class CallContext:
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
     ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`. ``name`` is what
-    the caller calls it, if it may come again; ``written`` gives the bytes that a whole answer is for the caller, if it
+    the caller calls it, if it may come again; ``waits_until`` until when whoever makes it would rather wait for a limit
+    than have it refused (:class:`Postponed`); ``written`` gives the bytes that a whole answer is for the caller, if it
     gets bytes.
     """
 
@@ -203,6 +216,7 @@ class CallContext:
     waited: float | None = None
     before_sending: Callable[[], Awaitable[None]] | None = None
     name: str = ""
+    waits_until: datetime | None = None
     written: "Callable[[CallContext, CallReply], bytes] | None" = None
 
     @property
@@ -225,6 +239,7 @@ class CallContext:
         call_id: UUID | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
         name: str = "",
+        waits_until: datetime | None = None,
         written: "Callable[[CallContext, CallReply], bytes] | None" = None,
     ) -> "CallContext":
         """A call that begins now, with the facts and needs of its request read once. Its id is new unless given."""
@@ -245,6 +260,7 @@ class CallContext:
             source=source,
             before_sending=before_sending,
             name=name,
+            waits_until=waits_until,
             written=written,
         )
 

@@ -39,7 +39,7 @@ STATE_LABELS: Mapping[SubmissionState, str] = MappingProxyType(
 
 STATE_MEANINGS: Mapping[SubmissionState, str] = MappingProxyType(
     {
-        SubmissionState.QUEUED: "It waits for a worker.",
+        SubmissionState.QUEUED: "It waits for a worker, or for a rate or quota that is used up.",
         SubmissionState.RUNNING: "A worker has taken it up.",
         SubmissionState.DONE: "It was answered.",
         SubmissionState.FAILED: "It ended without an answer; the failure says why.",
@@ -87,7 +87,9 @@ class Submission(models.Model):
             message comes.
         due_at: until when somebody has it: a message on its way, or a worker whose lease it is. The sweeper looks at
             rows whose time has passed. Empty at the end.
-        deliveries: how often a worker has taken it up.
+        deliveries: how often a worker has taken it up, but for the times that it then waited for a limit.
+        waits: how often it has waited for a rate or a quota.
+        waits_until: until when it waits for one; empty unless it does.
         claim: names the delivery that holds it, so that one that lost it can do nothing to it.
         sent_at: when the first request to a provider was about to be sent. From then on it is never sent again.
         mark: by which the same request is recognised, if it comes again under the same task.
@@ -112,6 +114,8 @@ class Submission(models.Model):
     submitted_at = models.DateTimeField()
     due_at = models.DateTimeField(null=True)
     deliveries = models.PositiveSmallIntegerField(default=0)
+    waits = models.PositiveIntegerField(default=0, db_default=0)
+    waits_until = models.DateTimeField(null=True)
     claim = models.UUIDField(null=True)
     worker = models.CharField(max_length=255, blank=True)
     started_at = models.DateTimeField(null=True)

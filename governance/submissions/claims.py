@@ -2,6 +2,7 @@
 
     queued ── take_up ──► running ── end ──► done, failed
       ▲                      │ announce_sending (once; from here on it is never sent again)
+      ├── postpone ──────────┤ (a rate or quota is used up)
       └── sweeping ──────────┤
                              └── sweeping ──► uncertain, abandoned
 
@@ -34,16 +35,23 @@ LEASE = timedelta(seconds=30)
 RENEW_SECONDS = 10.0
 """How often a worker says that it is there."""
 
+_FIRST_WAIT = timedelta(seconds=15)
+_LONGEST_WAIT = timedelta(minutes=5)
+"""How long a call waits for a limit at the least, the first time and later on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One delivery of a call: what is to be executed, and in whose name. ``token`` proves that it is held."""
+    """One delivery of a call: what is to be executed, and in whose name. ``token`` proves that it is held. ``waits`` is
+    how often it has waited for a limit."""
 
     submission: UUID
     token: UUID
     application: str
     key: str
     options: CallOptions
+    submitted_at: datetime
+    waits: int
     body: bytes = field(repr=False)
 
 
@@ -72,6 +80,7 @@ def take_up(submission: UUID, *, worker: str, now: datetime) -> Claim | None:
         deliveries=F("deliveries") + 1,
         started_at=now,
         due_at=now + LEASE,
+        waits_until=None,
     )
     if not taken:
         return None
@@ -93,7 +102,31 @@ def take_up(submission: UUID, *, worker: str, now: datetime) -> Claim | None:
         options=CallOptions(
             user=row.user, source=row.source, on_device=row.on_device, max_cost_nanos=row.max_cost_nanos
         ),
+        submitted_at=row.submitted_at,
+        waits=row.waits,
         body=body,
+    )
+
+
+def postpone(claim: Claim, *, wait: timedelta, expires_at: datetime, now: datetime) -> bool:
+    """Let the call wait for a limit, as if nobody had taken it up; tells whether it was still held. Nothing was sent.
+
+    The sweeper sends it again. The oftener it has waited the longer it does, since others wait for the same limit:
+    calls that are tried all the time are work for nothing. It is tried once more before it expires.
+    """
+    longer = min(_FIRST_WAIT * 2 ** min(claim.waits, 10), _LONGEST_WAIT, (expires_at - now) / 2)
+    wait = max(wait, longer)
+    return bool(
+        _held(claim)
+        .filter(sent_at=None)
+        .update(
+            state=SubmissionState.QUEUED.value,
+            claim=None,
+            deliveries=F("deliveries") - 1,
+            waits=F("waits") + 1,
+            waits_until=now + wait,
+            due_at=now + wait,
+        )
     )
 
 

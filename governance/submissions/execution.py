@@ -8,15 +8,26 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.calls import ask, find_caller
+from governance.gateway.context import Postponed
 from governance.gateway.protocols import openai_chat
 from governance.gateway.service import Service
-from governance.submissions.claims import RENEW_SECONDS, Claim, ClaimLost, Ending, announce_sending, end, renew, take_up
+from governance.submissions.claims import (
+    RENEW_SECONDS,
+    Claim,
+    ClaimLost,
+    Ending,
+    announce_sending,
+    end,
+    postpone,
+    renew,
+    take_up,
+)
 from routing.core.failures import CallFailed
 
 logger = logging.getLogger(__name__)
@@ -31,16 +42,22 @@ async def execute(service: Service, submission: UUID, *, worker: str) -> bool:
     claim = await service.cross(take_up, submission, worker=worker, now=_now())
     if claim is None:
         return False
+    expires_at = _expires_at(service, claim)
     try:
         async with _holding(service, claim):
-            ending = await _make_call(service, claim)
+            ending = await _make_call(service, claim, waits_until=expires_at)
             return await _say_how_it_ended(service, claim, ending)
+    except Postponed as reached:
+        logger.info("submission %s waits for a limit", claim.submission)
+        wait, until = timedelta(seconds=reached.wait), expires_at or _now()
+        await service.cross(postpone, claim, wait=wait, expires_at=until, now=_now())
+        return False
     except ClaimLost as lost:
         logger.warning("%s; this worker sends nothing for it", lost)
         return False
 
 
-async def _make_call(service: Service, claim: Claim) -> Ending:
+async def _make_call(service: Service, claim: Claim, *, waits_until: datetime | None) -> Ending:
     async def announce() -> None:
         await service.cross(announce_sending, claim, now=_now())
 
@@ -53,10 +70,17 @@ async def _make_call(service: Service, claim: Claim) -> Ending:
             options=claim.options,
             call_id=claim.submission,
             before_sending=announce,
+            waits_until=waits_until,
         )
     except CallFailed as failed:
         return Ending(answer=None, failure=failed.failure)
     return Ending(answer=answer.body, failure=answer.refusal)
+
+
+def _expires_at(service: Service, claim: Claim) -> datetime | None:
+    """Until when the call may wait; ``None`` if that cannot be read."""
+    in_force = service.in_force
+    return None if in_force is None else claim.submitted_at + in_force.standing.settings.submissions.content_kept
 
 
 async def _say_how_it_ended(service: Service, claim: Claim, ending: Ending) -> bool:

@@ -35,6 +35,8 @@ class SubmissionStatus:
     sent_at: datetime | None
     ended_at: datetime | None
     deliveries: int
+    waits: int
+    waits_until: datetime | None
     failure_kind: FailureKind | None
     failure_code: str
 
@@ -174,6 +176,8 @@ def status_of(row: Submission) -> SubmissionStatus:
         sent_at=row.sent_at,
         ended_at=row.ended_at,
         deliveries=row.deliveries,
+        waits=row.waits,
+        waits_until=row.waits_until if row.state == SubmissionState.QUEUED else None,
         failure_kind=FailureKind(row.failure_kind) if row.failure_kind else None,
         failure_code=row.failure_code,
     )

@@ -5,10 +5,11 @@ is over, a streamed one when its body has closed.
 """
 
 import asyncio
+from datetime import timedelta
 from functools import partial
 
 from budgets.limits import Allowance, LimitExceeded, admit, settle
-from governance.gateway.context import Answer, CallContext, Proceed
+from governance.gateway.context import Answer, CallContext, Postponed, Proceed
 from governance.gateway.streams import EndedStream
 from routing.core.calls import CallReply
 from routing.core.failures import CallFailed, Failure, FailureKind
@@ -50,8 +51,15 @@ async def _take(context: CallContext) -> Allowance:
         return await services.take(taking, partial(_settle, context, is_answered=False))
     except LimitExceeded as exceeded:
         context.notes.standings = exceeded.standings
+        if exceeded.wait is not None and _has_time(context, exceeded.wait):
+            raise Postponed(str(exceeded), wait=exceeded.wait) from None
         failure = Failure(FailureKind.RATE_EXCEEDED, str(exceeded), retry_after=exceeded.wait, code=LIMIT_REACHED)
         raise CallFailed(failure) from None
+
+
+def _has_time(context: CallContext, seconds: float) -> bool:
+    """Whether whoever makes the call waits so long."""
+    return context.waits_until is not None and context.started_at + timedelta(seconds=seconds) < context.waits_until
 
 
 async def _settle(context: CallContext, allowance: Allowance, *, is_answered: bool) -> None:

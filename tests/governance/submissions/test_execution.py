@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from governance.models import AccessKey, Application, StoredContent, Submission,
 from governance.submissions import claims, execution
 from governance.submissions.claims import take_up
 from governance.submissions.intake import cancel, submit
-from governance.submissions.readouts import read_result
+from governance.submissions.readouts import read_result, read_status
 from governance.submissions.sweeping import sweep
 from routing.core.failures import FailureKind
 from tests.authors import SOMEBODY
@@ -205,3 +205,75 @@ def test_rows_say_who_was_asked_how_often(world: World) -> None:
     assert {call.pk for call in world.calls()} == set(submissions)
     assert world.asked == [10, 0, 0]
     assert set(Submission.objects.values_list("state", flat=True)) == {"done"}
+
+
+# --- Limits ---------------------------------------------------------------------------------------------------------
+
+
+def limited(world: World, application: Application, **limits: int) -> None:
+    for name, most in limits.items():
+        setattr(application, name, most)
+    application.save()
+    world.gateway.refresh()
+
+
+def test_a_call_that_meets_a_limit_waits_for_it_and_is_tried_again(world: World, helpdesk: Application) -> None:
+    limited(world, helpdesk, requests_per_minute=1)
+    first, second = handed_in(), handed_in()
+    assert (execute(first), execute(second)) == (True, False)
+    waiting = row(second)
+    assert (waiting.state, waiting.waits, waiting.deliveries, waiting.sent_at) == ("queued", 1, 0, None)
+    assert waiting.waits_until == waiting.due_at
+    assert timedelta(seconds=50) < waiting.due_at - datetime.now(UTC) <= timedelta(seconds=60)
+    status = read_status(second, application="helpdesk")
+    assert (status.is_over, status.waits, status.waits_until) == (False, 1, waiting.waits_until)
+    assert world.asked == [1, 0, 0]
+    assert [call.pk for call in world.calls()] == [first]  # nothing is recorded of a call that is made later
+    assert sweep(now=later(seconds=40)).deliveries == ()
+    assert [each.submission for each in sweep(now=later(seconds=61)).deliveries] == [second]
+    limited(world, helpdesk, requests_per_minute=1000)
+    assert execute(second) is True
+    done = row(second)
+    assert (done.state, done.waits, done.deliveries, done.waits_until) == ("done", 1, 1, None)
+    assert world.asked == [2, 0, 0]
+
+
+def test_it_may_wait_oftener_than_workers_may_be_lost(world: World, helpdesk: Application) -> None:
+    limited(world, helpdesk, requests_per_minute=1)
+    execute(handed_in())
+    submission = handed_in()
+    seconds = []
+    for _ in range(7):
+        assert execute(submission) is False
+        waiting = row(submission)
+        seconds.append(round((waiting.due_at - datetime.now(UTC)).total_seconds()))
+        Submission.objects.filter(pk=submission).update(due_at=datetime.now(UTC))
+    assert [each > 50 for each in seconds] == [True] * 7
+    assert seconds[3:] == [120, 240, 300, 300]
+    assert sweep(now=later(seconds=1)).abandoned == 0
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 1}, {"tokens_per_minute": 1}])
+def test_one_that_would_wait_too_long_fails(world: World, helpdesk: Application, limits: dict[str, int]) -> None:
+    """For longer than its content is kept, or for ever."""
+    limited(world, helpdesk, **limits)
+    execute(handed_in())
+    submission = handed_in()
+    Submission.objects.filter(pk=submission).update(submitted_at=later(hours=-24, seconds=20))
+    assert execute(submission) is True
+    failed = row(submission)
+    assert (failed.state, failed.failure_kind, failed.failure_code) == (
+        "failed", "rate_exceeded", "rate_limit_exceeded",
+    )  # fmt: skip
+    assert [call.failure_kind for call in world.calls() if call.pk == submission] == ["rate_exceeded"]
+
+
+def test_one_that_waits_may_be_withdrawn(world: World, helpdesk: Application) -> None:
+    limited(world, helpdesk, requests_per_minute=1)
+    execute(handed_in())
+    submission = handed_in()
+    execute(submission)
+    cancel(submission)
+    assert row(submission).state == "cancelled"
+    assert read_status(submission, application="helpdesk").waits_until is None
+    assert execute(submission) is False
