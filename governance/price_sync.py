@@ -21,7 +21,7 @@ from governance.changes.records import save_record
 from governance.spelling import spell_rate
 from routing.core.price_moves import RateMove, moves_between
 from routing.core.pricing import Price, Rates, price_at
-from routing.core.vocabulary import ServiceTier
+from routing.core.vocabulary import Capability, ServiceTier
 from routing.models import CatalogueVersion, LanguageModel
 from routing.models import Price as PriceRow
 from routing.price_catalogue import Listing, PriceCatalogue, is_from_catalogue
@@ -187,7 +187,7 @@ def _judge(
     if listing.price is None:
         return PriceStanding.UNFIT, listing.problem
     if current is None:
-        doubt = "Listed as free." if listing.price.list_nanos == 0 else ""
+        doubt = _doubt_of_first(row, listing.price)
     elif not _differ(current, listing.price):
         return PriceStanding.SAME, ""
     else:
@@ -196,6 +196,14 @@ def _judge(
         declined = row.declined_price == spell_price(listing.price)
         return (PriceStanding.DECLINED if declined else PriceStanding.HELD), doubt
     return (PriceStanding.FIRST if current is None else PriceStanding.MOVED), ""
+
+
+def _doubt_of_first(row: LanguageModel, price: Price) -> str:
+    """Why a first price may be a mistake of the lists, which have no output rate for some models that generate."""
+    if price.list_nanos == 0:
+        return "Listed as free."
+    generates = set(row.capabilities) != {Capability.EMBEDDINGS}
+    return "What it generates is listed as free." if price.rates.output == 0 and generates else ""
 
 
 def _differ(current: Price, listed: Price) -> bool:

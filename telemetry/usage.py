@@ -47,8 +47,11 @@ def add_usage(records: Iterable[CallRecord]) -> None:
 
 
 def remove_old_hours(*, now: datetime) -> int:
-    """Remove the hours that are not kept any longer; gives how many rows went."""
-    removed, _ = UsageHour.objects.filter(hour__lt=now - timedelta(days=DAYS_OF_HOURS)).delete()
+    """Remove the hours that are not kept any longer; gives how many rows went.
+
+    With two days to spare: the first day that can be told is whole in every zone.
+    """
+    removed, _ = UsageHour.objects.filter(hour__lt=now - timedelta(days=DAYS_OF_HOURS + 2)).delete()
     return removed
 
 

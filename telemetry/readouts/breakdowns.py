@@ -61,11 +61,12 @@ _SUMS = ("requests", "failures", "unpriced_requests", "cost_nanos", *COUNTED)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days of a zone, both ends included."""
+    """Days of a zone, both ends included. Of days before ``hours_since`` no hours are kept."""
 
     first: date
     last: date
     zone: ZoneInfo
+    hours_since: date = date.min
 
     @property
     def is_utc(self) -> bool:
@@ -110,26 +111,28 @@ class Span:
             raise SpanError("since", f"It begins after {last}, where it ends.")
         if (last - first).days >= MOST_DAYS:
             raise SpanError("since", f"At most {MOST_DAYS} days are summed at once.")
-        span = cls(first, last, known)
+        span = cls(first, last, known, hours_since=today - timedelta(days=DAYS_OF_HOURS))
         if not span.is_utc:
-            span._check_hours(today)
+            span._check_zone()
         return span
 
     def check_pace(self, by: Dimension) -> None:
-        """Refuse to tell too many hours one by one.
+        """Refuse to tell too many hours one by one, and hours that are not kept.
 
         Raises:
-            SpanError: they are too many.
+            SpanError: they are too many, or there are none.
         """
-        if by is Dimension.HOUR and (self.last - self.first).days >= MOST_DAYS_BY_HOUR:
+        if by is not Dimension.HOUR:
+            return
+        if (self.last - self.first).days >= MOST_DAYS_BY_HOUR:
             raise SpanError("since", f"At most {MOST_DAYS_BY_HOUR} days are told hour by hour.")
+        if self.first < self.hours_since:
+            raise SpanError("since", f"Hours are kept since {self.hours_since}; of what was before there are days.")
 
-    def _check_hours(self, today: date) -> None:
-        if (today - self.first).days > DAYS_OF_HOURS:
-            oldest = today - timedelta(days=DAYS_OF_HOURS)
-            raise SpanError(
-                "since", f"Days of a zone are made of hours, which are kept since {oldest}; UTC has all days."
-            )
+    def _check_zone(self) -> None:
+        if self.first < self.hours_since:
+            kept = f"which are kept since {self.hours_since}"
+            raise SpanError("since", f"Days of a zone are made of hours, {kept}; UTC has all days.")
         if any(self._midnight(each).minute for each in (*self.days, self.last + timedelta(days=1))):
             raise SpanError(
                 "zone", f"Days of {self.zone.key} do not begin at a full hour of UTC, by which usage is kept."
@@ -187,9 +190,9 @@ class Breakdown:
 def read_breakdown(
     *, by: Dimension, span: Span, only: Mapping[Dimension, str] | None = None, most: int = 1000
 ) -> Breakdown:
-    """Break the usage of a span down: one query.
+    """Break the usage of a span down: one query for times, and two for everything else.
 
-    Times come in their order, everything else by how many requests there were.
+    Times come in their order, everything else by how many requests there were; of that no more is read than is told.
 
     Args:
         by: the dimension.
@@ -203,15 +206,18 @@ def read_breakdown(
     span.check_pace(by)
     chosen = {each.value: value for each, value in (only or {}).items()}
     found: dict[str, list[dict[str, Any]]] = {}
-    for value, row in _rows(by, span, chosen):
+    for value, row in _times(by, span, chosen) if by.is_time else _values(by, span, chosen, most=most + 1):
         found.setdefault(value, []).append(row)
     shares = [_share(value, summed) for value, summed in found.items()]
-    if not by.is_time:
+    if by.is_time:
+        everything = [row for summed in found.values() for row in summed]
+    else:
         shares.sort(key=lambda each: (-each.requests, each.value))
+        everything = list(_summed(_usage(span, chosen), "currency"))
     return Breakdown(
         dimension=by,
         span=span,
-        total=_share("", [row for summed in found.values() for row in summed]),
+        total=_share("", everything),
         shares=tuple(shares[:most]),
         is_cut=len(shares) > most,
     )
@@ -222,14 +228,30 @@ def spell_hour(hour: datetime) -> str:
     return hour.isoformat(timespec="minutes")
 
 
-def _rows(by: Dimension, span: Span, only: Mapping[str, str]) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Sums by value, and by currency within it."""
-    if span.is_utc and by is not Dimension.HOUR:
-        days = UsageDay.objects.filter(day__gte=span.first, day__lte=span.last, **only)
-        return ((str(row[by.value]), row) for row in _summed(days, by.value))
+_Rows = Iterable[tuple[str, dict[str, Any]]]
+"""Values, each with its sums in one currency."""
+
+
+def _usage(span: Span, only: Mapping[str, str]) -> QuerySet[Any]:
+    """Usage of a span: days that are kept for good where they are its days, else hours."""
+    if span.is_utc:
+        return UsageDay.objects.filter(day__gte=span.first, day__lte=span.last, **only)
+    return UsageHour.objects.filter(hour__gte=span.start, hour__lt=span.end, **only)
+
+
+def _values(by: Dimension, span: Span, only: Mapping[str, str], *, most: int) -> _Rows:
+    """The values with the most requests."""
+    rows, column = _usage(span, only), by.value
+    ranked = rows.order_by().values(column).annotate(ranked_by=Sum("requests")).order_by("-ranked_by", column)
+    chosen = rows.filter(**{f"{column}__in": ranked.values(column)[:most]})
+    return ((str(row[column]), row) for row in _summed(chosen, column))
+
+
+def _times(by: Dimension, span: Span, only: Mapping[str, str]) -> _Rows:
+    """The days, or hours, on which something was used."""
+    if span.is_utc and by is Dimension.DAY:
+        return ((str(row["day"]), row) for row in _summed(_usage(span, only), "day"))
     hours = UsageHour.objects.filter(hour__gte=span.start, hour__lt=span.end, **only)
-    if not by.is_time:
-        return ((str(row[by.value]), row) for row in _summed(hours, by.value))
     spell: Callable[[datetime], str] = spell_hour if by is Dimension.HOUR else _spell_day
     return ((spell(row["hour"].astimezone(span.zone)), row) for row in _summed(hours, "hour"))
 

@@ -6,7 +6,19 @@ from io import StringIO
 from routing.core.money import format_nanos
 from telemetry.readouts.breakdowns import COUNTED, Breakdown, Share
 
-_RISKY = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+_RISKY = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # what a spreadsheet would take for a formula
 
 
 def write_csv(breakdown: Breakdown) -> str:

@@ -99,6 +99,26 @@ def test_a_first_price_of_nothing_is_held_since_it_would_pass_every_budget(model
     assert only(lists(0, 0)).standing is PriceStanding.HELD
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "standing"),
+    [
+        (["chat"], PriceStanding.HELD),
+        ([], PriceStanding.HELD),
+        (["embeddings", "chat"], PriceStanding.HELD),
+        (["embeddings"], PriceStanding.FIRST),
+    ],
+)
+def test_a_first_price_without_one_for_answers_is_held_unless_there_are_none(
+    model: LanguageModel, capabilities: list[str], standing: PriceStanding
+) -> None:
+    """The lists have no output rate for some models that generate; they would pass every budget by what they say."""
+    model.capabilities = capabilities
+    model.save()
+    shown = only(lists(3, 0))
+    assert shown.standing is standing
+    assert ("generates" in shown.why) is (standing is PriceStanding.HELD)
+
+
 def test_what_was_turned_down_is_held_no_more_until_the_lists_say_something_else(model: LanguageModel) -> None:
     priced(model, 2, 8)
     decline(only(lists(9, 8)), author=AUTHOR, reason="a typing mistake")

@@ -1,14 +1,19 @@
 """Usage by one dimension, over days of a zone."""
 
-from datetime import UTC, date, datetime, timedelta
+import csv
+from datetime import UTC, date, datetime, time, timedelta
+from io import StringIO
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
 
 from telemetry.models import DAYS_OF_HOURS, UsageDay, UsageHour
-from telemetry.readouts.breakdowns import Dimension, Span, SpanError, read_breakdown
+from telemetry.readouts import breakdowns
+from telemetry.readouts.breakdowns import Dimension, Share, Span, SpanError, read_breakdown
 from telemetry.readouts.tables import write_csv
 from telemetry.usage import KEY_FIELDS, SUM_FIELDS, add_usage, remove_old_hours
 from tests.factories import UsageDayFactory, UsageHourFactory
@@ -114,12 +119,73 @@ def test_an_hour_that_there_is_twice_is_told_twice() -> None:
 @pytest.mark.django_db
 def test_hours_grow_old_and_days_do_not() -> None:
     now = datetime(2026, 11, 30, tzinfo=UTC)
-    old = now - timedelta(days=DAYS_OF_HOURS, hours=1)
+    old = now - timedelta(days=DAYS_OF_HOURS + 2, hours=1)
     UsageHourFactory(hour=old)
     UsageHourFactory(hour=now - timedelta(days=DAYS_OF_HOURS))
     UsageDayFactory(day=old.date())
     assert remove_old_hours(now=now) == 1
     assert (UsageHour.objects.count(), UsageDay.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_what_can_be_told_is_whole(zone: str) -> None:
+    """The first day of which there are hours, asked for in the last minute of the last one."""
+    now = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
+    first = now.date() - timedelta(days=DAYS_OF_HOURS)
+    asked = span(first, first, zone, today=now.date())
+    for hour in asked.hours:
+        UsageHourFactory(hour=hour.astimezone(UTC), requests=1)
+    remove_old_hours(now=now)
+    asked.check_pace(Dimension.HOUR)
+    assert read_breakdown(by=Dimension.HOUR, span=asked).total.requests == 24
+
+
+def test_hours_that_are_not_kept_are_not_told_as_none() -> None:
+    """Of UTC as of every zone; its days are there for good."""
+    day = TODAY - timedelta(days=DAYS_OF_HOURS + 1)
+    asked = span(day, day)
+    asked.check_pace(Dimension.DAY)
+    with pytest.raises(SpanError, match=r"Hours are kept since 2026-\d\d-\d\d; of what was before there are days."):
+        asked.check_pace(Dimension.HOUR)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_no_more_values_are_read_than_are_told(
+    zone: str, django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many users those with the most requests, in all their currencies; the total is that of all."""
+    hour = datetime.combine(TODAY, time(12), UTC)
+    for number in range(30):
+        for currency in ("USD", "EUR"):
+            used = {"user": f"agent-{number:02}", "requests": number + 1, "currency": currency, "cost_nanos": 1}
+            UsageDayFactory(day=TODAY, **used)
+            UsageHourFactory(hour=hour, **used)
+    read: list[str] = []
+    original = breakdowns._share
+
+    def counted(value: str, rows: list[dict[str, Any]]) -> Share:
+        read.append(value)
+        return original(value, rows)
+
+    monkeypatch.setattr(breakdowns, "_share", counted)
+    with django_assert_num_queries(2):
+        found = read_breakdown(by=Dimension.USER, span=span(TODAY, TODAY, zone), most=3)
+    assert [each.value for each in found.shares] == ["agent-29", "agent-28", "agent-27"]
+    assert [each.nanos for each in found.shares[0].costs] == [1, 1]
+    assert (found.is_cut, found.total.requests) == (True, 2 * sum(range(31)))
+    assert [each.nanos for each in found.total.costs] == [30, 30]
+    assert len(read) == 3 + 1 + 1  # one more than is told, by which it is seen that there are more; and the total
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("beginning", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+def test_a_table_has_no_formulas(beginning: str) -> None:
+    """A user's name is whatever a caller sent."""
+    UsageDayFactory(day=TODAY, user=f"{beginning}cmd|' /C calc'!A0")
+    _, row = csv.reader(StringIO(write_csv(read_breakdown(by=Dimension.USER, span=span(TODAY, TODAY))), newline=""))
+    assert row[0] == f"'{beginning}cmd|' /C calc'!A0"
 
 
 @pytest.mark.django_db
