@@ -120,7 +120,7 @@ class CallNotes:
 
     ``replay_of`` is the call whose answer was given again; ``cache`` what came of looking for one, where that was done.
     ``served`` has the cost's last word: the attempt that served. ``standings`` are the limits that the call was
-    admitted by, or refused.
+    admitted by, or refused. ``told`` is what the caller of a stream has been sent, where somebody keeps that.
     """
 
     ruling: Ruling | None = None
@@ -133,6 +133,7 @@ class CallNotes:
     replay_of: UUID | None = None
     cache: CacheOutcome | None = None
     standings: tuple[limits.Standing, ...] = ()
+    told: bytearray | None = None
 
     @property
     def walked(self) -> list[Attempt | PassedOver]:

@@ -296,8 +296,9 @@ class _Outgoing:
         self._service = service
         self._writer = writer
         self._head = Head.of(context)
-        served = context.notes.served
-        own = served is not None and served.protocol is writer.protocol
+        notes = context.notes
+        served = notes.served
+        own = notes.replay_of is not None or (served is not None and served.protocol is writer.protocol)
         self._anew = None if own else writer.stream(self._head)
         self._over = self._closed = False
 
@@ -305,6 +306,12 @@ class _Outgoing:
         return self
 
     async def __anext__(self) -> bytes:
+        piece = await self._next()
+        if self._context.notes.told is not None:
+            self._context.notes.told += piece
+        return piece
+
+    async def _next(self) -> bytes:
         if self._over:
             raise StopAsyncIteration
         try:

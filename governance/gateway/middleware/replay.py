@@ -1,6 +1,6 @@
 """Gives a call that its caller named the answer that it had before, so that it is made once however often it comes.
 
-Twins wait for the one that came first. A stream is made once as well, and cannot be given again.
+Twins wait for the one that came first. A stream is given again as it was, all at once.
 """
 
 import asyncio
@@ -34,7 +34,9 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     if isinstance(found, Kept):
         answer = kept_answers.give_again(context, found)
         if answer is None:
-            raise _refused(NAME_BUSY, f"{NAME_HEADER}: the call of this name was streamed, and cannot be given again")
+            raise _refused(
+                NAME_BUSY, f"{NAME_HEADER}: the answer to this name was too long to be kept, and cannot be given again"
+            )
         return answer
     kept = context.standing.settings.submissions.content_kept
     return await kept_answers.make(context, proceed, found, kind=ContentKind.REPLAY, kept=kept)

@@ -5,19 +5,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import orjson
 import pytest
 from django.db import OperationalError
 
 from governance import replays, tasks
 from governance.changes.settings import store_setting
+from governance.gateway import kept_answers
 from governance.models import ContentKind, NamedCall, StoredContent
 from governance.replays import Claim, Kept, OtherRequest
 from telemetry.health import read_health
 from tests.authors import SOMEBODY
 from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import Conversation, Reply, question
-from tests.governance.gateway.upstream import ANSWER, answers, fails, streams
-from tests.servers.fake_provider import Pause
+from tests.governance.gateway.upstream import ANSWER, DONE, ROLE, STOP, answers, chunk_of, fails, streams
+from tests.servers.fake_provider import Close, Pause, Reset, Script, Stall, chunk, events
 from tests.servers.web import wait_until
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -127,12 +129,85 @@ def test_vectors(world: World, vector: str) -> None:
         assert (ask(world, vector).status, world.asked) == (503, [asked, 0, 0])
 
 
-def test_a_stream_is_made_once_and_cannot_be_given_again(world: World) -> None:
+SAID = [{"role": "user", "content": "Hello"}]
+TEXT = chunk_of({"content": "Left "})
+REST = events(STOP, DONE)[1:]  # without the head
+STREAMED: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": SAID},  # the provider's own protocol: its bytes
+    "/v1/messages": {"messages": SAID, "max_tokens": 9},  # and others, in which the answer is written anew
+    "/v1/responses": {"input": "Hello"},
+    "/v1/completions": {"prompt": "Hello"},
+}
+
+
+@pytest.mark.parametrize("path", STREAMED)
+def test_a_stream_is_given_again_as_it_was(world: World, path: str) -> None:
     world.script(streams())
-    assert ask(world, stream=True).status == 200
+    body = orjson.dumps({"model": "support-chat", "stream": True, **STREAMED[path]})
+    first, again = (world.gateway.request(body, path=path, headers={"idempotency-key": "order-17"}) for _ in range(2))
+    assert (first.status, again.status, world.asked) == (200, 200, [1, 0, 0])
+    assert again.body == first.body != b""
+    assert again.headers["content-type"] == first.headers["content-type"]
+    assert again.headers["x-signalbox-replay-of"] == first.headers["x-signalbox-call"]
+    made, given = world.calls()
+    assert (given.cache_hit, given.replay_of, given.success, given.streamed) == (True, made.pk, True, True)
+    assert (given.requests_sent, given.actual_cost_nanos, given.first_token_ms) == (0, None, None)
+    content = StoredContent.objects.get()
+    assert (content.kind, content.owner) == ("replay", made.application)
+
+
+def test_a_twin_of_a_stream_waits_for_its_end(world: World) -> None:
+    begun = events(ROLE, TEXT, end=[Pause(0.4), *REST])
+    world.script(begun)
+    first = begin(world, "twin", stream=True)
+    first.wait_for(b"Left")
+    twin = begin(world, "twin", stream=True)
+    replies = [first.reply(), twin.reply()]
+    assert ([each.status for each in replies], world.asked) == ([200, 200], [1, 0, 0])
+    assert replies[0].frames[-1] == DONE
+    assert replies[1].body == replies[0].body
+
+
+@pytest.mark.parametrize("ending", [[Reset()], [Close()]], ids=["reset", "cut"])
+def test_a_stream_that_breaks_gives_the_name_back(world: World, ending: Script) -> None:
+    """What its caller got is no answer: asking again is why it was named."""
+    world.script(events(ROLE, TEXT, end=ending))
+    broken = ask(world, stream=True)
+    assert (broken.status, b"error" in broken.frames[-1]) == (200, True)
+    wait_until(lambda: not NamedCall.objects.exists())
+    world.script(streams())
+    assert (ask(world, stream=True).frames[-1], world.asked) == (DONE, [2, 0, 0])
+    assert "x-signalbox-replay-of" in ask(world, stream=True).headers
+
+
+def test_a_stream_whose_caller_leaves_gives_the_name_back(world: World) -> None:
+    world.script(events(ROLE, TEXT, end=[Stall()]))
+    left = begin(world, stream=True)
+    left.wait_for(b"Left")
+    left.hang_up()
+    left.finish()
+    assert not NamedCall.objects.exists()
+    assert not StoredContent.objects.exists()
+
+
+def test_a_stream_that_is_too_long_is_made_once_and_cannot_be_given_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_answers, "MOST_OF_A_STREAM", 50)
+    world.script(streams())
+    assert ask(world, stream=True).frames[-1] == DONE
     again = ask(world, stream=True)
     assert (again.status, again.error["code"], world.asked) == (409, "idempotency_key_in_use", [1, 0, 0])
-    assert "streamed" in again.error["message"]
+    assert "too long" in again.error["message"]
+
+
+@pytest.mark.parametrize("odd", [b"event: \xff\n", b"id: \xff\n"], ids=["name", "id"])
+def test_a_stream_that_is_no_text_is_passed_on_and_cannot_be_given_again(world: World, odd: bytes) -> None:
+    """A provider may put anything into what nobody reads."""
+    world.script(events(ROLE, TEXT, end=[chunk(odd + b'data: {"choices":[]}\n\n'), *REST]))
+    first = ask(world, stream=True)
+    assert (first.body.endswith(DONE + b"\n\n"), odd in first.body) == (True, True)
+    assert (ask(world, stream=True).status, world.asked) == (409, [1, 0, 0])
 
 
 @pytest.mark.parametrize("name", ["two words", "x" * 256])
