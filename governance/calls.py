@@ -218,7 +218,7 @@ async def ask(
         waits_until=waits_until,
     )
     note(call=str(context.call_id), application=caller.application)
-    service.calls_under_way += 1
+    is_over = service.begin_call()
     try:
         answer = await run_stack(context)
     except CallFailed as failed:
@@ -231,7 +231,7 @@ async def ask(
             internal_failure(error), call_id=context.call_id, attempts=len(context.notes.attempts)
         ) from None
     finally:
-        service.calls_under_way -= 1
+        is_over()
     if not isinstance(answer, CallReply):
         raise TypeError("a call that is not streamed was answered by a stream")
     text = "".join(each.text for each in answer.events if isinstance(each, Text | Refusal))

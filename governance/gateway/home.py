@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 SECONDS_TO_OPEN = 30.0
 SECONDS_TO_STOP = 1.0
-SECONDS_TO_CLOSE = process.DRAIN_SECONDS + 10.0
+SECONDS_TO_CLOSE = process.DRAIN_SECONDS + 4 * process.FLUSH_SECONDS + 5.0
+"""Longer than a service takes to close: calls, their ends, what is owed for them, and the last records, in turn."""
 
 Result = TypeVar("Result")
 

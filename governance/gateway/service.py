@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
@@ -51,7 +53,7 @@ REPORT_SECONDS = 60.0
 """Between two lines in the log about requests that were turned away."""
 
 DRAIN_SECONDS = 20.0
-"""How long a closing process waits for the calls under way."""
+"""How long a closing process waits for the calls under way. Those that take longer are ended."""
 
 FLUSH_SECONDS = 5.0
 """How long a closing process takes to write what waits."""
@@ -94,7 +96,7 @@ class Service:
         self._looked_at = 0.0
         self._look: asyncio.Task[None] | None = None
         self._read_at: float | None = None
-        self.calls_under_way = 0
+        self._serving: set[asyncio.Task[Any]] = set()
         self.turned_away: Counter[str] = Counter()
 
     @property
@@ -137,6 +139,19 @@ class Service:
         except (DatabaseFault, TimeoutError) as error:
             logger.warning("keys cannot be read (%s); the last known ones stay in force", type(error).__name__)
 
+    @property
+    def calls_under_way(self) -> int:
+        """How many calls there are at this moment."""
+        return len(self._serving)
+
+    def begin_call(self) -> Callable[[], None]:
+        """Count the call that the current task serves as one under way; gives what says that it is over."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a call is served by a task")
+        self._serving.add(task)
+        return partial(self._serving.discard, task)
+
     async def open(self) -> None:
         """Read what is in force and begin to keep up. A database that is away is asked again, twice a second."""
         self.loop = asyncio.get_running_loop()
@@ -147,9 +162,7 @@ class Service:
 
     async def close(self) -> None:
         """Let calls under way end, write what waits, close every connection."""
-        deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
-        while self.calls_under_way and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.05)
+        await self._end_calls()
         if owed := [*self.services.owed]:
             await asyncio.wait(owed, timeout=FLUSH_SECONDS)
         tasks = [*self._tasks, *self.services.owed, *([self._look] if self._look is not None else [])]
@@ -162,6 +175,17 @@ class Service:
         await self._transport.aclose()
         self._aside.close()
         await asyncio.to_thread(self._bridge.close)
+
+    async def _end_calls(self) -> None:
+        """Wait for calls under way; whichever takes too long ends as if its caller had left, so that it has its row."""
+        deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        while self._serving and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.05)
+        if late := [*self._serving]:
+            logger.warning("%d calls are ended: the process closes, and they have taken too long", len(late))
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late, timeout=FLUSH_SECONDS)
 
     async def _write_what_waits(self) -> None:
         """The last flush. A database that is away or does not answer must not keep a process from ending."""

@@ -146,7 +146,7 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
     service, in_force, caller = await _enter(request)
     body = await _gateway_request(request).read_body(limit=in_force.standing.settings.max_body_bytes)
     context = await service.read(body, lambda body: _context(request, service, in_force, caller, read(body), writer))
-    service.calls_under_way += 1
+    is_over = service.begin_call()
     try:
         answer = await run(context)
     except CallFailed as failed:
@@ -155,15 +155,15 @@ async def _answer(request: HttpRequest, *, read: Callable[[bytes], CallRequest],
         logger.exception("call %s ended in an error of our own", context.call_id)
         return problem_response(INTERNAL_ERROR, writer=writer, **_headers(request, context))
     finally:
-        service.calls_under_way -= 1
+        is_over()
     if isinstance(answer, CallReply):
         written = whole_answer(answer, writer=writer, head=Head.of(context))
         headers, untold = _headers(request, context), untold_in(answer, writer=writer)
         if untold:
             headers["x-signalbox-untold"] = ", ".join(untold)
         return HttpResponse(written, content_type=_JSON, headers=headers)
-    service.calls_under_way += 1
-    return EventStream(_Outgoing(context, answer, service, writer), headers=_headers(request, context))
+    outgoing = _Outgoing(context, answer, writer, is_over=service.begin_call())
+    return EventStream(outgoing, headers=_headers(request, context))
 
 
 def _failed(request: HttpRequest, context: CallContext, failure: Failure, writer: Writer) -> HttpResponse:
@@ -290,10 +290,12 @@ def _why_left(each: Attempt | PassedOver) -> str:
 class _Outgoing:
     """A stream's bytes for the caller. What goes wrong after the first of them is told in a frame, the last one."""
 
-    def __init__(self, context: CallContext, stream: FrameStream, service: Service, writer: Writer) -> None:
+    def __init__(
+        self, context: CallContext, stream: FrameStream, writer: Writer, *, is_over: Callable[[], None]
+    ) -> None:
         self._context = context
         self._stream = stream
-        self._service = service
+        self._is_over = is_over
         self._writer = writer
         self._head = Head.of(context)
         notes = context.notes
@@ -346,8 +348,10 @@ class _Outgoing:
     async def aclose(self) -> None:
         if not self._closed:
             self._closed = True
-            self._service.calls_under_way -= 1
-            await self._stream.aclose()
+            try:
+                await self._stream.aclose()
+            finally:
+                self._is_over()
 
 
 def _names(in_force: InForce, caller: Caller) -> dict[str, int]:

@@ -10,19 +10,22 @@ import pytest
 from django.db import InterfaceError, OperationalError, connections
 from starlette.types import Message
 
+from budgets.models import Hold
 from governance.changes.settings import store_setting
 from governance.gateway import bridge as bridge_module
 from governance.gateway import service
 from governance.gateway.bridge import Bridge
+from governance.models import NamedCall
 from governance.project.asgi import application
 from routing.core.policy import PolicyMode
 from telemetry.models import Call
 from telemetry.recorder import Recorder
 from tests.authors import SOMEBODY
+from tests.factories import BudgetFactory
 from tests.governance.gateway.conftest import World
-from tests.governance.gateway.harness import LoopThread, elapsed
-from tests.governance.gateway.upstream import answers, fails, streams
-from tests.servers.fake_provider import Pause
+from tests.governance.gateway.harness import LoopThread, elapsed, question
+from tests.governance.gateway.upstream import ROLE, answers, chunk_of, fails, streams
+from tests.servers.fake_provider import Pause, Script, Stall, events
 from tests.servers.web import wait_until
 
 AWAY: list[Callable[[], Exception]] = [
@@ -81,10 +84,35 @@ def test_whoever_closes_waits_for_calls_and_writes_their_rows(world: World, monk
 def test_whoever_closes_does_not_wait_for_ever(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "DRAIN_SECONDS", 0.1)
     world.script([Pause(5), *answers()])
-    conversation = world.gateway.begin_chat()
+    world.gateway.begin_chat()
     world.wait_for_request(0)
     assert elapsed(world.gateway.close) < 2
-    conversation.hang_up()
+    world.gateway.open()
+
+
+@pytest.mark.parametrize(
+    "script", [[Stall()], events(ROLE, chunk_of({"content": "Left "}), end=[Stall()])], ids=["whole", "stream"]
+)
+def test_a_call_that_takes_too_long_is_ended_and_has_its_row(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, script: Script
+) -> None:
+    """As if its caller had left: the provider is let go, what was reserved is booked, the name is free again."""
+    monkeypatch.setattr(service, "DRAIN_SECONDS", 0.1)
+    BudgetFactory()
+    world.gateway.refresh()
+    world.script(script)
+    stream = len(script) > 1
+    conversation = world.gateway.begin(question(stream=stream), headers={"idempotency-key": "order-17"})
+    world.wait_for_request(0)
+    if stream:
+        conversation.wait_for(b"Left")
+    world.gateway.close()
+    call = Call.objects.get()
+    assert (call.success, call.failure_kind, call.requests_sent) == (False, "cancelled", 1)
+    assert [each.is_uncertain for each in Hold.objects.all()] == [True]
+    assert not NamedCall.objects.exists()
+    assert "1 calls are ended" in caplog.text
+    wait_until(lambda: world.upstreams[0].busy_connections == 0)
     world.gateway.open()
 
 
