@@ -4,7 +4,6 @@ A route can be replaced until the caller has seen something, and never afterward
 route has begun. What a failure means is read from the table of failures.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,20 +51,11 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             if last.rule.next_route is NextRoute.LARGER_CONTEXT:
                 exceeded.append(step.model.context_length or 0)
             continue
-        except asyncio.CancelledError:
-            notes.served = _answered(notes.attempts)  # paid for, though its caller has left meanwhile
-            raise
         notes.served = notes.attempts[-1]
         return answer
     if last is not None and last.rule.next_route is NextRoute.NO and len(notes.attempts) == 1:
         raise CallFailed(last)  # about this request, and about no route
     raise CallFailed(_in_the_end(context, last, notes.attempts[:-1], not_carried=not_carried))
-
-
-def _answered(attempts: Sequence[Attempt]) -> Attempt | None:
-    """The last attempt, if it has been answered whole."""
-    last = attempts[-1] if attempts else None
-    return last if last is not None and last.ended is not None and last.failure is None else None
 
 
 def _in_the_end(

@@ -113,7 +113,7 @@ def budgeted(faulty: World) -> World:
 
 def assert_adds_up(world: World) -> None:
     """What is spent is what the rows say was paid; what is held is uncertain; and each attempt ended once."""
-    assert not world.gateway.service.services.owed
+    settled(lambda: not world.gateway.service.services.owed)
     assert check().flaws == ()
     assert not Hold.objects.filter(is_uncertain=False).exists()
     paid = sum(each.actual_cost_nanos or 0 for each in world.calls())
@@ -227,6 +227,7 @@ def test_each_fault_by_itself(budgeted: World, name: str) -> None:
         row = world.calls()[-1]
         assert (row.failure_kind or "answered") == how
         assert row.requests_sent == len(world.upstreams[0].requests) <= 2
+        settled(lambda: not world.gateway.service.services.owed)
         kinds = Entry.objects.filter(call=row.pk).exclude(kind="reserved").values_list("kind", flat=True)
         is_free = name in CHARGES_NOTHING and (stream or name != "an error in the stream")
         expected = "settled" if how == "answered" else "released" if is_free else "uncertain"
@@ -252,9 +253,8 @@ def test_callers_that_leave_at_any_moment(budgeted: World) -> None:
         call.hang_up()
     for call in calls:
         call.finish()
-    settled(lambda: not gateway.service.services.owed)
-    settled(lambda: tasks_of(world) <= before)
     assert_adds_up(world)
+    settled(lambda: tasks_of(world) <= before)
     rows = world.calls()[1:]
     assert LEAVING // 2 < len(rows) <= LEAVING  # who had left before its request was read made no call
     assert {row.pk for row in rows} >= {each.call for each in Entry.objects.all()} - {world.calls()[0].pk}

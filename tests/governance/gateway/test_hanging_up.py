@@ -1,24 +1,19 @@
 """A caller that hangs up lets the provider go at once, wherever the call is, and leaves a row."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 import pytest
 
-from budgets import ledger
-from budgets.models import Account
 from governance.changes.settings import store_setting
 from governance.gateway.middleware import retry
 from telemetry.models import Call
 from tests.authors import SOMEBODY
-from tests.factories import BudgetFactory
 from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import Conversation, question
-from tests.governance.gateway.upstream import ROLE, answers, chunk_of, fails
+from tests.governance.gateway.upstream import ROLE, chunk_of, fails
 from tests.servers.fake_provider import Script, Send, Stall, events, head
 from tests.servers.web import wait_until
 
@@ -103,29 +98,3 @@ def test_between_two_attempts(world: World, monkeypatch: pytest.MonkeyPatch) -> 
     world.gateway.flush()
     call = Call.objects.get()
     assert (call.failure_kind, call.first_failure_kind, call.requests_sent) == ("cancelled", "transient", 1)
-
-
-def test_while_the_answer_is_booked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has been answered and is paid for: the row says so as the ledger does, and that the caller had left."""
-    BudgetFactory()
-    world.gateway.refresh()
-    books, goes_on = threading.Event(), threading.Event()
-    settle = ledger.settle
-
-    def slowly(**word: Any) -> bool:
-        books.set()
-        assert goes_on.wait(5.0)
-        return settle(**word)
-
-    monkeypatch.setattr(ledger, "settle", slowly)
-    world.script(answers())
-    conversation = chat(world, stream=False)
-    assert books.wait(5.0)
-    conversation.hang_up()
-    conversation.finish()
-    goes_on.set()
-    wait_until(lambda: not world.gateway.service.services.owed)
-    call = world.call()
-    assert (call.success, call.failure_kind, call.served_model) == (False, "cancelled", "fast")
-    assert call.actual_cost_nanos == Account.objects.get().spent > 0
-    assert (call.actual_output_tokens or 0) > 0
