@@ -19,10 +19,13 @@ import pytest
 from django.db import connection, connections
 from django.db.models import Sum
 
+from budgets import retention
 from budgets.ledger import OverBudget, settle, sweep
-from budgets.models import Account, Entry, EntryKind, Hold
+from budgets.models import Account, Carryover, Entry, EntryKind, Hold
 from budgets.proof import check
+from budgets.retention import carry_over
 from budgets.scopes import Scope
+from budgets.windows import WindowKind
 from routing.core.money import Money
 from tests.budgets.claims import LATER, ONE, balance, claim, hold, key_of
 
@@ -171,3 +174,27 @@ def wait_for_entries(count: int) -> None:
     while Entry.objects.count() < count:
         assert time.monotonic() < until, f"no {count} entries in time"
         time.sleep(0.02)
+
+
+def test_what_is_old_is_carried_over_while_others_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In steps of a few entries, by two at a time, in an account that four others reserve and settle in."""
+    monkeypatch.setattr(retention, "AT_ONCE", 3)
+    account = key_of(window=WindowKind.TOTAL)
+    each = 6
+    for _ in range(10):
+        settle(attempt=hold(claim(account, limit=None)), cost=Money(7, "USD"), now=LATER)
+
+    def work(number: int) -> bool:
+        for _ in range(each):
+            if number < 2:
+                carry_over(before=MUCH_LATER)
+            else:
+                settle(attempt=hold(claim(account, limit=None)), cost=Money(7, "USD"), now=LATER)
+        return True
+
+    assert all(all_at_once(work, threads=6))
+    assert balance(account) == (7 * (10 + 4 * each), 0, 0, 0)
+    assert check().flaws == ()
+    carry_over(before=MUCH_LATER)
+    assert (Entry.objects.count(), Carryover.objects.get().entries) == (0, 2 * (10 + 4 * each))
+    assert check().flaws == ()
