@@ -20,6 +20,7 @@ ORDER = (
     "governance.Application",
     "governance.AccessKey",
     "governance.Budget",
+    "governance.Webhook",
     "telemetry.Call",
     "governance.Submission",
     "governance.Batch",
@@ -29,6 +30,8 @@ ORDER = (
     "budgets.Account",
     "budgets.Entry",
     "budgets.Hold",
+    "budgets.Crossing",
+    "governance.AlertDelivery",
     "governance.AuditEvent",
     "governance.SettingValue",
 )

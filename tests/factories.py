@@ -22,7 +22,7 @@ from factory.django import DjangoModelFactory
 from factory.helpers import post_generation
 
 from governance.access.keys import give_secret
-from governance.models import AccessKey, Application, Budget
+from governance.models import AccessKey, Application, Budget, Webhook
 from routing.core.vocabulary import Selection
 from routing.models import (
     Configuration,
@@ -161,6 +161,16 @@ class BudgetFactory(DjangoModelFactory[Budget]):
     currency = "USD"
     limit = 10_000_000_000
     zone = "Europe/Berlin"
+
+
+class WebhookFactory(DjangoModelFactory[Webhook]):
+    """A webhook without a secret."""
+
+    class Meta:
+        model = Webhook
+
+    identifier = LazyFunction(lambda: free_identifier(Webhook, "pager"))
+    url = "https://alerts.example.com/signalbox"
 
 
 class IssuedKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 from governance.admin import (
     access,
+    alerts,
     audit,
     budgets,
     calls,
@@ -16,6 +17,7 @@ from governance.admin import (
 
 __all__ = [
     "access",
+    "alerts",
     "audit",
     "budgets",
     "calls",

@@ -16,11 +16,13 @@ class RecordKind(StrEnum):
     APPLICATION = "application"
     KEY = "key"
     BUDGET = "budget"
+    WEBHOOK = "webhook"
     SETTING = "setting"
     SUBMISSION = "submission"
     BATCH = "batch"
     ATTEMPT = "attempt"
     ROUTE = "route"
+    ALERT = "alert"
 
 
 class AuditAction(StrEnum):
@@ -42,6 +44,7 @@ class AuditAction(StrEnum):
     GIVEN_BACK = "givenBack"
     PAUSED = "paused"
     CLEARED = "cleared"
+    SENT_AGAIN = "sentAgain"
 
 
 class Channel(StrEnum):
@@ -71,6 +74,7 @@ ACTION_LABELS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.GIVEN_BACK: "Given back",
         AuditAction.PAUSED: "Paused",
         AuditAction.CLEARED: "Cleared",
+        AuditAction.SENT_AGAIN: "Sent again",
     }
 )
 
@@ -83,11 +87,13 @@ KIND_LABELS: Mapping[RecordKind, str] = MappingProxyType(
         RecordKind.APPLICATION: "Application",
         RecordKind.KEY: "Virtual key",
         RecordKind.BUDGET: "Budget",
+        RecordKind.WEBHOOK: "Webhook",
         RecordKind.SETTING: "Setting",
         RecordKind.SUBMISSION: "Submitted call",
         RecordKind.BATCH: "Batch",
         RecordKind.ATTEMPT: "Attempt",
         RecordKind.ROUTE: "Route",
+        RecordKind.ALERT: "Alert",
     }
 )
 

@@ -16,12 +16,12 @@ from uuid import UUID
 from django.db import models
 
 from governance.audit.actions import RecordKind
-from governance.models import AccessKey, Application, Budget, SettingValue
+from governance.models import AccessKey, Application, Budget, SettingValue, Webhook
 from routing.models import Configuration, EvaluationResult, LanguageModel, Price, Provider
 
 Document = dict[str, Any]
 
-_NOT_TOLD = frozenset({"id", "uuid", "created_at", "updated_at", "secret_digest", "sealed_key"})
+_NOT_TOLD = frozenset({"id", "uuid", "created_at", "updated_at", "secret_digest", "sealed_key", "sealed_secret"})
 
 
 def describe(kind: RecordKind, pk: Any) -> Document | None:
@@ -78,6 +78,10 @@ def _budget(pk: Any) -> Document | None:
     return _columns(Budget.objects.filter(pk=pk).first())
 
 
+def _webhook(pk: Any) -> Document | None:
+    return _columns(Webhook.objects.filter(pk=pk).first())
+
+
 def _setting(pk: Any) -> Document | None:
     return _columns(SettingValue.objects.filter(pk=pk).first(), without=("key",))
 
@@ -91,6 +95,7 @@ _DESCRIPTIONS: Mapping[RecordKind, Callable[[Any], Document | None]] = MappingPr
         RecordKind.APPLICATION: _application,
         RecordKind.KEY: _key,
         RecordKind.BUDGET: _budget,
+        RecordKind.WEBHOOK: _webhook,
         RecordKind.SETTING: _setting,
     }
 )

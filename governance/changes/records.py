@@ -1,5 +1,5 @@
-"""Changes of records with identifiers (providers, models, configurations, applications, budgets), and of evaluation
-results."""
+"""Changes of records with identifiers (providers, models, configurations, applications, budgets, webhooks), and of
+evaluation results."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.changes.door import change, remove
 from governance.changes.prices import mark_prices
 from governance.changes.rules import RecordOutOfState
-from governance.models import Application, Budget
+from governance.models import Application, Budget, Webhook
 from routing.models import Configuration, EvaluationResult, LanguageModel, NamedRecord, Provider
 
 KINDS: Mapping[type[NamedRecord], RecordKind] = MappingProxyType(
@@ -21,6 +21,7 @@ KINDS: Mapping[type[NamedRecord], RecordKind] = MappingProxyType(
         Configuration: RecordKind.CONFIGURATION,
         Application: RecordKind.APPLICATION,
         Budget: RecordKind.BUDGET,
+        Webhook: RecordKind.WEBHOOK,
     }
 )
 

@@ -6,7 +6,7 @@ deletions below go past the refusals of those records, and raise the versions th
 its revision, and the audit trail says that it was removed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +23,16 @@ from governance.changes.keys import name_of_key
 from governance.changes.records import name_of_evaluation
 from governance.demo.cast import SOURCE
 from governance.demo.operator import EMAILS
-from governance.models import AccessKey, Application, Batch, Budget, StoredContent, Submission
+from governance.models import (
+    AccessKey,
+    AlertDelivery,
+    Application,
+    Batch,
+    Budget,
+    StoredContent,
+    Submission,
+    Webhook,
+)
 from routing.models import Configuration, EvaluationResult, FallbackLink, LanguageModel, Provider
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay, UsageHour
 
@@ -35,6 +44,7 @@ KINDS: Mapping[type[models.Model], RecordKind] = MappingProxyType(
     {
         AccessKey: RecordKind.KEY,
         Budget: RecordKind.BUDGET,
+        Webhook: RecordKind.WEBHOOK,
         Application: RecordKind.APPLICATION,
         Configuration: RecordKind.CONFIGURATION,  # with its list
         EvaluationResult: RecordKind.EVALUATION,
@@ -167,7 +177,7 @@ def _unbook(calls: Sequence[Any]) -> None:
         for each in crossings
         if percent_of(each.account.spent, each.account.uncertain, limit=each.limit) < each.threshold
     ]
-    QuerySet(Crossing).filter(pk__in=undone).delete()
+    _remove_crossings(undone)
     QuerySet(Account).filter(pk__in=accounts, entries=None, carryover=None, holds=None, crossings=None).delete()
 
 
@@ -184,9 +194,16 @@ def _remove_accounts() -> int:
         is_demos |= Q(**{f"scope__{part}__in": list(names)})
     accounts = list(QuerySet(Account).filter(is_demos).values_list("pk", flat=True))
     QuerySet(Hold).filter(account__in=accounts).delete()
-    QuerySet(Crossing).filter(account__in=accounts).delete()
+    _remove_crossings(QuerySet(Crossing).filter(account__in=accounts).values_list("pk", flat=True))
     QuerySet(Entry).filter(account__in=accounts).delete()
     return _delete(QuerySet(Account).filter(pk__in=accounts))
+
+
+def _remove_crossings(crossings: Iterable[int]) -> None:
+    """Crossings, and what anybody was told of them."""
+    ids = list(crossings)
+    AlertDelivery.objects.filter(crossing__in=ids).delete()
+    QuerySet(Crossing).filter(pk__in=ids).delete()
 
 
 def _remove_usage() -> int:

@@ -1,8 +1,8 @@
 """The process behind the gateway: what is in force, the ways out, and who keeps both going.
 
-Opened with the server's lifespan and closed with it. Three tasks run for as long: one asks twice a second whether
+Opened with the server's lifespan and closed with it. Four tasks run for as long: one asks twice a second whether
 records have changed, one tells other processes of routes that rest and hears of theirs, one writes records of calls as
-they come. None is ever waited for by a call.
+they come, one sends the alerts that are due. None is ever waited for by a call.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.access.directory import Directory, directory_poll
+from governance.alerts.sender import send_due
 from governance.decisions import Standing, StandingPoll
 from governance.gateway.aside import LARGE_BODY, Aside
 from governance.gateway.bookkeeper import Bookkeeper
@@ -48,6 +49,9 @@ GATHER_SECONDS = 0.05
 
 RETRY_SECONDS = 1.0
 """Between two tries to write records while the database is away."""
+
+ALERT_SECONDS = 5.0
+"""Between two looks for alerts that are due."""
 
 REPORT_SECONDS = 60.0
 """Between two lines in the log about requests that were turned away."""
@@ -82,7 +86,7 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self._transport = HttpTransport(policy=OutboundPolicy(allow=frozenset(_allowed())))
-        self._endpoints = Endpoints(vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS))
+        self._endpoints = Endpoints(vault=_vault())
         self._recorder = Recorder(on_append=self._wake.set)
         self.services = Services(
             transport=self._transport,
@@ -157,7 +161,7 @@ class Service:
         self.loop = asyncio.get_running_loop()
         await self._poll()
         await self._share()
-        keepers = (self._keep_polling(), self._keep_sharing(), self._keep_writing())
+        keepers = (self._keep_polling(), self._keep_sharing(), self._keep_writing(), self._keep_alerting())
         self._tasks = [asyncio.create_task(keeper) for keeper in keepers]
 
     async def close(self) -> None:
@@ -280,11 +284,30 @@ class Service:
                 await asyncio.sleep(RETRY_SECONDS)
                 self._wake.set()
 
+    async def send_alerts(self) -> int:
+        """Send the alerts that are due, as far as no other process is at it; gives how many arrived."""
+        return await send_due(transport=self._transport, cross=self._bridge.cross, vault=_vault())
+
+    async def _keep_alerting(self) -> None:
+        """What goes wrong is tried again: the alerts are in the database."""
+        while True:
+            await asyncio.sleep(ALERT_SECONDS)
+            try:
+                await self.send_alerts()
+            except DatabaseFault as error:
+                logger.warning("alerts wait: the database is away (%s)", type(error).__name__)
+            except Exception:
+                logger.exception("alerts could not be sent; they are tried again")
+
 
 def turn_away(problem: Problem) -> None:
     """Count a request that never became a call. Nothing is recorded of it: nobody knows whose it was, or what."""
     if _service is not None:
         _service.turned_away[problem.code] += 1
+
+
+def _vault() -> Vault:
+    return Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
 
 
 def _allowed() -> list[str]:

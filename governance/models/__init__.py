@@ -1,5 +1,5 @@
-"""The governance records: who may call and what they may spend, the settings in force, who changed what, and calls that
-wait for a worker."""
+"""The governance records: who may call and what they may spend, who is told of it, the settings in force, who changed
+what, and calls that wait for a worker."""
 
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
@@ -12,6 +12,7 @@ from governance.models.setting import SettingsVersion, SettingValue
 from governance.models.shared_state import SharedState
 from governance.models.stored_content import CONTENT_LABELS, ContentKind, StoredContent
 from governance.models.submission import OPEN, STATE_LABELS, STATE_MEANINGS, Batch, Submission, SubmissionState
+from governance.models.webhook import AlertDelivery, DeliveryState, Webhook
 
 __all__ = [
     "CONTENT_LABELS",
@@ -22,12 +23,14 @@ __all__ = [
     "STATE_MEANINGS",
     "AccessKey",
     "AccessVersion",
+    "AlertDelivery",
     "Application",
     "AuditEvent",
     "Batch",
     "Budget",
     "ChainHead",
     "ContentKind",
+    "DeliveryState",
     "LimitedRecord",
     "NamedCall",
     "Revision",
@@ -37,5 +40,6 @@ __all__ = [
     "StoredContent",
     "Submission",
     "SubmissionState",
+    "Webhook",
     "changed_fields",
 ]

@@ -19,6 +19,7 @@ EXPLAINED = {
     "governance.ChainHead": "the last entry of the audit trail; locked and changed with every entry that is added",
     "governance.StoredContent": "sealed content, written once and removed when it has expired",
     "governance.NamedCall": "a name that a caller gave to a call; changed by compare-and-set, removed when it is over",
+    "governance.AlertDelivery": "an alert on its way; changed by conditional statements, under its claim",
     "governance.SharedState": "what processes tell one another; changed by conditional statements, and may be lost",
     "governance.Submission": "a call that waits for a worker; its state changes by compare-and-set, not by anybody",
     "governance.Batch": "calls handed in together; never changed, and removed with the last of them",

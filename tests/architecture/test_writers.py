@@ -37,6 +37,7 @@ EXPLAINED = {
     "governance/access/roles.py": "groups, which are rows of Django's and made after migrating, by nobody",
     "governance/replays.py": "names that callers give to calls: nobody's change, and too many for a trail",
     "governance/shared_state/table.py": "removes leases and the like, which are no records",
+    "governance/alerts/outbox.py": "adds alerts to be sent: nobody's change",
     "governance/safekeeping.py": "removes sealed content when its time is over",
     "governance/submissions/intake.py": "adds calls that programs hand in: nobody's change, and too many for a trail",
     "governance/submissions/claims.py": "adds the sealed outcome of such a call",

@@ -87,6 +87,7 @@ UNFOLD: dict[str, Any] = {
                     _page("Applications", "apps", "governance.application"),
                     _page("Keys", "key", "governance.accesskey"),
                     _page("Budgets", "savings", "governance.budget"),
+                    _page("Webhooks", "webhook", "governance.webhook"),
                 ],
             },
             {
@@ -107,6 +108,8 @@ UNFOLD: dict[str, Any] = {
                     _page("Accounts", "account_balance", "budgets.account"),
                     _page("Ledger", "menu_book", "budgets.entry"),
                     _page("Held", "hourglass_top", "budgets.hold"),
+                    _page("Alerts", "notifications", "budgets.crossing"),
+                    _page("Deliveries", "outgoing_mail", "governance.alertdelivery"),
                     _page("Audit", "history_edu", "governance.auditevent"),
                 ],
             },

@@ -14,15 +14,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from budgets.models import Entry, Hold
+from budgets.models import Crossing, Entry, Hold
 from governance.changes.records import switch
-from governance.models import AccessKey, AuditEvent, Batch, SettingValue
+from governance.models import AccessKey, AuditEvent, Batch, SettingValue, Webhook
 from governance.site import ORDER, SignalboxAdminSite
 from governance.submissions.intake import submit_batch
 from routing.models import VersionCounter
 from tests import factories
 from tests.authors import SOMEBODY
 from tests.budgets import claims
+from tests.governance.alerts.rows import crossing, delivery
 from tests.governance.submissions import orders
 
 REGISTERED = {model._meta.label: model for model in admin.site._registry}
@@ -71,6 +72,9 @@ ROWS: dict[str, Callable[[], Any]] = {
     "governance.Application": lambda: factories.AccessKeyFactory.create().record.application,
     "governance.AccessKey": _key,
     "governance.Budget": factories.BudgetFactory.create,
+    "governance.Webhook": factories.WebhookFactory.create,
+    "governance.AlertDelivery": lambda: delivery(f"pager-{Webhook.objects.count()}"),
+    "budgets.Crossing": lambda: crossing(f"desk-{Crossing.objects.count()}"),
     "budgets.Account": lambda: _entry().account,
     "budgets.Entry": lambda: _entry(),
     "budgets.Hold": lambda: Hold.objects.get(attempt=_entry().attempt),
@@ -86,6 +90,8 @@ ROWS: dict[str, Callable[[], Any]] = {
     "auth.Group": lambda: Group.objects.create(name=_numbered("group")),
 }
 NOT_ADDED = {
+    "budgets.Crossing",
+    "governance.AlertDelivery",
     "budgets.Account",
     "budgets.Entry",
     "budgets.Hold",
@@ -101,7 +107,6 @@ NOT_ADDED = {
 # Tables without a page of their own, and where their rows are seen.
 ELSEWHERE = {
     "budgets.Carryover": "inside its account",
-    "budgets.Crossing": "inside its account",
     "routing.Price": "inside its model",
     "routing.ListedModel": "inside its configuration",
     "routing.FallbackLink": "inside its configuration",

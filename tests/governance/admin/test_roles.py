@@ -51,6 +51,7 @@ FURTHER: dict[str, tuple[int, int, int, int]] = {
     "routing_provider_try": (200, 200, 403, 403),
     "routing_languagemodel_try": (200, 200, 403, 403),
     "routing_configuration_try": (200, 200, 403, 403),
+    "governance_webhook_try": (200, 200, 403, 403),
     "governance_accesskey_rotate": (200, 200, 403, 403),
     "governance_submission_cancel": (200, 200, 403, 403),
     "governance_batch_cancel": (200, 200, 403, 403),

@@ -22,7 +22,16 @@ from governance.changes.records import (
     switch,
 )
 from governance.changes.settings import clear_setting, store_setting
-from governance.models import AccessKey, Application, AuditEvent, Budget, Revision, SettingsVersion, SettingValue
+from governance.models import (
+    AccessKey,
+    Application,
+    AuditEvent,
+    Budget,
+    Revision,
+    SettingsVersion,
+    SettingValue,
+    Webhook,
+)
 from routing.models import (
     CatalogueVersion,
     Configuration,
@@ -45,6 +54,7 @@ from tests.factories import (
     LanguageModelFactory,
     PriceFactory,
     ProviderFactory,
+    WebhookFactory,
 )
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +64,7 @@ def new_model() -> LanguageModel:
     return LanguageModel(identifier="wise", model_id="gpt-x-pro", provider=ProviderFactory.create(identifier="lab"))
 
 
-UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH, RecordKind.ROUTE, RecordKind.ATTEMPT}
+UNREVISED = {RecordKind.SUBMISSION, RecordKind.BATCH, RecordKind.ROUTE, RecordKind.ATTEMPT, RecordKind.ALERT}
 """Of these the trail tells what was done, and no revision is kept: they are calls, and no records that people set."""
 
 NEW: dict[RecordKind, Callable[[], NamedRecord]] = {
@@ -63,6 +73,7 @@ NEW: dict[RecordKind, Callable[[], NamedRecord]] = {
     RecordKind.CONFIGURATION: lambda: Configuration(identifier="plain-chat"),
     RecordKind.APPLICATION: lambda: Application(identifier="web-shop"),
     RecordKind.BUDGET: lambda: Budget(identifier="all-of-it", limit=5),
+    RecordKind.WEBHOOK: lambda: Webhook(identifier="pager", url="https://alerts.example.com/signalbox"),
 }
 
 
@@ -371,6 +382,7 @@ def test_every_kind_is_described_by_plain_values_without_a_secret() -> None:
         RecordKind.APPLICATION: record.application,
         RecordKind.KEY: record,
         RecordKind.BUDGET: BudgetFactory.create(),
+        RecordKind.WEBHOOK: WebhookFactory.create(sealed_secret=b"sealed-bytes", secret_hint="Zm8="),
         RecordKind.SETTING: SettingValue.objects.create(key="routing.callHistory", value=True),
     }
     assert set(rows) == set(RecordKind) - UNREVISED

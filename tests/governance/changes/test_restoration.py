@@ -27,7 +27,8 @@ from governance.changes.records import (
 )
 from governance.changes.restoration import MODELS, STAYS, differs, find_record, preview, restore
 from governance.changes.settings import clear_setting, store_setting
-from governance.models import AccessKey, AuditEvent, Budget, Revision, SettingsVersion, SettingValue
+from governance.changes.webhooks import save_webhook
+from governance.models import AccessKey, AuditEvent, Budget, Revision, SettingsVersion, SettingValue, Webhook
 from routing.credentials import read_key
 from routing.models import (
     CatalogueVersion,
@@ -140,6 +141,14 @@ def change_budget() -> str:
     return "all-of-it"
 
 
+def change_webhook() -> str:
+    webhook = Webhook(identifier="pager", url="https://alerts.example.com/old")
+    save_webhook(webhook, author=SOMEBODY, vault=VAULT)
+    webhook.url, webhook.name = "https://alerts.example.com/new", "The pager"
+    save_webhook(webhook, author=SOMEBODY, vault=VAULT)
+    return "pager"
+
+
 def change_evaluation() -> str:
     result = EvaluationResultFactory.build(model=LanguageModelFactory.create(), mean_score=0.8)
     save_evaluation(result, author=SOMEBODY)
@@ -169,6 +178,7 @@ CHANGED: dict[RecordKind, Callable[[], str]] = {
     RecordKind.CONFIGURATION: change_configuration,
     RecordKind.APPLICATION: change_application,
     RecordKind.BUDGET: change_budget,
+    RecordKind.WEBHOOK: change_webhook,
     RecordKind.EVALUATION: change_evaluation,
     RecordKind.KEY: change_key,
     RecordKind.SETTING: change_setting,

@@ -7,10 +7,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from governance.alerts.signing import read_secret, store_secret
 from routing.credentials import read_key, store_key
 from routing.models import Provider
 from routing.vault import Vault
-from tests.factories import ProviderFactory
+from tests.factories import ProviderFactory, WebhookFactory
+from tests.governance.alerts.rows import SECRET
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +39,7 @@ def test_every_key_is_sealed_again_once(settings: Settings) -> None:
     settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
     said = run()
     assert f"{provider.identifier}: sealed again." in said
-    assert "Sealed again: 1. All provider keys are sealed with 'k2' now" in said
+    assert "Sealed again: 1. All provider keys and secrets of webhooks are sealed with 'k2' now" in said
     assert read_key(Provider.objects.get(), vault=Vault([NEW])) == KEY
     assert "Sealed again: 0." in run()
     assert KEY not in said
@@ -56,4 +58,15 @@ def test_a_key_that_does_not_open_is_named_and_the_others_are_rotated(settings: 
 
 
 def test_without_providers_there_is_nothing_to_do() -> None:
+    assert "Sealed again: 0." in run()
+
+
+def test_the_secrets_of_webhooks_are_sealed_again_too(settings: Settings) -> None:
+    webhook = WebhookFactory.create()
+    store_secret(webhook, SECRET, vault=Vault([OLD]))
+    webhook.save()
+    settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
+    assert "pager: sealed again." in run()
+    webhook.refresh_from_db()
+    assert read_secret(webhook, vault=Vault([NEW])) == SECRET
     assert "Sealed again: 0." in run()

@@ -1,0 +1,114 @@
+"""Changes of webhooks that involve their secrets, and of alerts that people let go out again."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from governance.alerts import outbox
+from governance.alerts.signing import (
+    SecretProblem,
+    check_secret,
+    is_sealed_by_older,
+    make_secret,
+    read_secret,
+    store_secret,
+)
+from governance.audit.actions import AuditAction, Author, RecordKind
+from governance.audit.trail import append
+from governance.changes.records import save_record
+from governance.models import AccessVersion, AlertDelivery, Webhook
+from routing.vault import Vault, VaultError
+
+_SECRET_COLUMNS = ("sealed_secret", "secret_hint")
+
+
+def check_webhook_secret(secret: str) -> None:
+    """Refuse what is no secret.
+
+    Raises:
+        ValidationError: under ``secret``; nothing of it is repeated.
+    """
+    try:
+        check_secret(secret)
+    except SecretProblem as problem:
+        raise ValidationError({"secret": str(problem)}) from None
+
+
+def save_webhook(
+    webhook: Webhook,
+    *,
+    author: Author,
+    vault: Vault,
+    secret: str = "",
+    renew: bool = False,
+    reason: str = "",
+    only: Sequence[str] | None = None,
+    expected: str | None = None,
+) -> str:
+    """Save a webhook; gives the secret that was made for it, which cannot be had again, and else nothing.
+
+    Args:
+        webhook: the record.
+        author: who, and from where.
+        vault: seals the secret.
+        secret: what to sign with from now on; empty to leave the stored one alone. One that has none gets one made.
+        renew: make another secret in place of the stored one.
+        reason: why.
+        only: the columns to save; all if not said.
+        expected: the version that the change is meant for.
+    """
+    made = "" if secret or (webhook.sealed_secret is not None and not renew) else make_secret()
+    if secret:
+        check_webhook_secret(secret)
+    replaced = bool(secret or made) and webhook.sealed_secret is not None
+    if secret or made:
+        store_secret(webhook, secret or made, vault=vault)
+        only = None if only is None else [*only, *_SECRET_COLUMNS]
+    action = AuditAction.ROTATED if replaced else None
+    save_record(webhook, author=author, reason=reason, only=only, action=action, expected=expected)
+    return made
+
+
+def reseal_secrets(*, author: Author, vault: Vault) -> Iterator[str]:
+    """Seal every secret again that an older key of the ring sealed; yields the identifiers of the webhooks changed.
+
+    Raises:
+        VaultError: after the last one, if secrets did not open; it names the webhooks.
+    """
+    broken: list[str] = []
+    for pk, identifier in list(Webhook.objects.order_by("pk").values_list("pk", "identifier")):
+        try:
+            changed = _reseal(pk, author=author, vault=vault)
+        except VaultError as error:
+            broken.append(f"{identifier} ({error})")
+            continue
+        if changed:
+            yield identifier
+    if broken:
+        raise VaultError(f"these secrets do not open and were left as they are: {'; '.join(broken)}")
+
+
+def _reseal(pk: int, *, author: Author, vault: Vault) -> bool:
+    with transaction.atomic():
+        AccessVersion.bump()  # everybody who changes a webhook waits here, so what is read now is the latest
+        webhook: Webhook = Webhook.objects.get(pk=pk)
+        if not is_sealed_by_older(webhook, vault=vault):
+            transaction.set_rollback(True)
+            return False
+        store_secret(webhook, read_secret(webhook, vault=vault), vault=vault)
+        save_record(webhook, author=author, only=["sealed_secret"], action=AuditAction.RESEALED, validate=False)
+    return True
+
+
+def send_again(delivery: UUID, *, author: Author, reason: str = "") -> bool:
+    """Let an alert that has failed be tried anew; tells whether it had failed."""
+    with transaction.atomic():
+        done = outbox.send_again(delivery, now=datetime.now(UTC))
+        if done:
+            row = AlertDelivery.objects.select_related("webhook").get(pk=delivery)
+            name = f"{row.budget or 'test'}/{row.webhook.identifier}"
+            append(action=AuditAction.SENT_AGAIN, kind=RecordKind.ALERT, record=name, author=author, reason=reason)
+    return done
