@@ -141,7 +141,7 @@ def reserve_all(reservations: Sequence[Reservation]) -> list[OverBudget | None]:
         if len(reservations) > 1 or not Entry.objects.filter(attempt=reservations[0].attempt).exists():
             raise
         return [None]
-    return told
+    return _forgiven(reservations, told)
 
 
 def settle(*, attempt: UUID, cost: Money | None, now: datetime) -> bool:
@@ -243,6 +243,15 @@ def _try_to_reserve(
         if moves:
             execute(connection, [insert_holds(connection, holds), *book(connection, moves)])
     return told
+
+
+def _forgiven(reservations: Sequence[Reservation], told: list[OverBudget | None]) -> list[OverBudget | None]:
+    """What holds already is not refused, though it does not fit a second time into what is left beside itself."""
+    refused = [each.attempt for each, why in zip(reservations, told, strict=True) if why is not None]
+    if not refused:
+        return told
+    known = set(Entry.objects.filter(attempt__in=refused).values_list("attempt", flat=True))
+    return [None if each.attempt in known else why for each, why in zip(reservations, told, strict=True)]
 
 
 def _by_account(claims: Sequence[Claim]) -> dict[str, Claim]:

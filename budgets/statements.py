@@ -115,7 +115,8 @@ def lock_holds(connection: BaseDatabaseWrapper, attempts: Sequence[UUID]) -> lis
     statement = (
         "SELECT hold.id, hold.attempt, hold.call, hold.account_id, hold.amount, hold.is_uncertain,"  # noqa: S608
         " account.currency, account.identity, account.spent, account.reserved, account.uncertain"
-        f" FROM {_HOLDS} hold JOIN {_ACCOUNTS} account ON account.id = hold.account_id"
+        # Locked in this order: whoever has an account waits for none of its holds.
+        f" FROM {_ACCOUNTS} account JOIN {_HOLDS} hold ON account.id = hold.account_id"
         f" WHERE hold.attempt IN ({_places(len(attempts))}) ORDER BY hold.account_id, hold.id{_for_update(connection)}"
     )
     with connection.cursor() as cursor:

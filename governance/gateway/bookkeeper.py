@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Generic, TypeVar
+from uuid import UUID
 
-from django.db import Error as DatabaseFault
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from budgets.ledger import Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
@@ -24,7 +25,7 @@ GATHER_SECONDS = 0.025
 MOST_AT_ONCE = 100
 """Attempts of one transaction. Their accounts are locked for as long as it takes."""
 
-Word = TypeVar("Word")
+Word = TypeVar("Word", bound=Reservation | Outcome)
 Told = TypeVar("Told")
 
 
@@ -57,6 +58,14 @@ class Bookkeeper:
         await asyncio.gather(self._outcomes.said(), asyncio.sleep(2 * GATHER_SECONDS))
         await self._reservations.say(reservation)
 
+    def withdraw(self, attempt: UUID) -> bool:
+        """Ask nothing more for an attempt, if that comes in time. Whoever waits for it is cancelled.
+
+        While the ledger does not answer, what nobody wants any more would pile up, and be held and given back before
+        the first one that is wanted is heard.
+        """
+        return self._reservations.withdraw(attempt)
+
     def close(self, outcome: Outcome) -> "asyncio.Future[Closed]":
         """Book what became of an attempt. Fails with ``django.db.Error`` if the ledger cannot be reached; whether it is
         booked nobody knows then."""
@@ -68,8 +77,15 @@ class Bookkeeper:
         Raises:
             django.db.Error: the ledger cannot be reached; what was held becomes uncertain.
         """
-        if outcomes := self._outcomes.give_up():
-            close_all(outcomes)
+        outcomes = self._outcomes.give_up()
+        told = [
+            each
+            for first in range(0, len(outcomes), MOST_AT_ONCE)
+            for each in _said(close_all, outcomes[first : first + MOST_AT_ONCE])
+        ]
+        for each in told:
+            if isinstance(each, Exception):
+                raise each
 
     def stop(self) -> None:
         """Say nothing more."""
@@ -98,7 +114,7 @@ class _Queue(Generic[Word, Told]):
         self._bridge = bridge
         self._say = say
         self._gather_seconds = gather_seconds
-        self._waiting: list[_Waiting[Word, Told]] = []
+        self._waiting: dict[UUID, _Waiting[Word, Told]] = {}
         self._saying: asyncio.Task[None] | None = None
         self._latest: asyncio.Future[Told] | None = None
 
@@ -110,16 +126,21 @@ class _Queue(Generic[Word, Told]):
     def say(self, word: Word) -> "asyncio.Future[Told]":
         """Wait for a word's turn, and for what comes of it."""
         self._latest = future = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(word, future))
+        self._waiting[word.attempt] = _Waiting(word, future)
         if self._saying is None:
             # In a context of its own: what it logs does not belong to the call that happened to come first.
             self._saying = asyncio.create_task(self._say_all(), context=Context())
         return future
 
+    def withdraw(self, attempt: UUID) -> bool:
+        """Say a word no more, if it waits still."""
+        waiting = self._waiting.pop(attempt, None)
+        return waiting is not None and waiting.future.cancel()
+
     def give_up(self) -> list[Word]:
         """Whatever waits; it is somebody else's business from now on."""
-        waiting, self._waiting = self._waiting, []
-        return [each.word for each in waiting]
+        waiting, self._waiting = self._waiting, {}
+        return [each.word for each in waiting.values()]
 
     def stop(self) -> None:
         """End, whatever waits."""
@@ -131,13 +152,21 @@ class _Queue(Generic[Word, Told]):
             while self._waiting:
                 if self._gather_seconds:
                     await asyncio.sleep(self._gather_seconds)
-                taken, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-                await self._say_some(taken)
+                taken = [*islice(self._waiting.values(), MOST_AT_ONCE)]
+                try:
+                    crossing = self._bridge.begin(partial(_said, self._say, [each.word for each in taken]))
+                except RuntimeError:  # the program ends, and its pools take nothing more: `flush` says what waits
+                    return
+                for each in taken:
+                    del self._waiting[each.word.attempt]
+                await self._tell(taken, crossing)
         finally:
             self._saying = None
 
-    async def _say_some(self, taken: Sequence[_Waiting[Word, Told]]) -> None:
-        crossing = self._bridge.begin(partial(_said, self._say, [each.word for each in taken]))
+    async def _tell(
+        self, taken: Sequence[_Waiting[Word, Told]], crossing: "asyncio.Future[Sequence[Told | Exception]]"
+    ) -> None:
+        """Wait for what comes of words, and tell those who wait for it."""
         try:
             await asyncio.wait([crossing])
         except asyncio.CancelledError:
@@ -166,7 +195,7 @@ def _said(
         return _said_once_more(say, words)
     except (OperationalError, InterfaceError) as error:
         return [error] * len(words)
-    except DatabaseFault as error:
+    except Exception as error:  # noqa: BLE001  # told to whom it concerns, and to nobody else
         if len(words) == 1:
             return [error]
         return [told for word in words for told in _said(say, [word])]

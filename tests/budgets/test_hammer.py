@@ -16,11 +16,11 @@ from typing import IO
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.db.models import Sum
 
 from budgets import retention
-from budgets.ledger import OverBudget, settle, sweep
+from budgets.ledger import Outcome, OverBudget, close_all, settle, sweep
 from budgets.models import Account, Carryover, Entry, EntryKind, Hold
 from budgets.proof import check
 from budgets.retention import carry_over
@@ -87,6 +87,45 @@ def test_a_settlement_that_comes_twice_at_a_time_is_booked_once() -> None:
     booked = all_at_once(lambda n: settle(attempt=attempt, cost=Money(n + 1, "USD"), now=LATER), threads=8)
     assert sum(booked) == 1
     assert balance() == (booked.index(True) + 1, 0, 0, 0)
+
+
+def test_two_that_end_the_same_attempt_do_not_wait_for_each_other_crosswise() -> None:
+    """One books two attempts of an account, the other (a sweep, a person) the second of them; both find it locked."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one lock for all")
+    first, second = sorted((hold(), hold()), key=lambda each: Hold.objects.get(attempt=each).pk)
+
+    def ended(*attempts: UUID) -> int:
+        try:
+            return sum(each.is_done for each in close_all([Outcome(each, LATER, Money(1, "USD")) for each in attempts]))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            Account.objects.select_for_update().get()
+            both = pool.submit(ended, first, second)
+            wait_for_waiting(1)
+            one = pool.submit(ended, second)
+            wait_for_waiting(2)
+        assert both.result(10) + one.result(10) == 2
+    assert balance() == (2, 0, 0, 0)
+
+
+def wait_for_waiting(number: int) -> None:
+    """Until so many sessions wait for a lock."""
+    until = time.monotonic() + 10
+    with connection.cursor() as cursor:
+        while time.monotonic() < until:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # else it stays as it was in this transaction
+            cursor.execute(
+                "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()"
+                " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+            )
+            if cursor.fetchone() == (number,):
+                return
+            time.sleep(0.01)
+    raise AssertionError(f"no {number} sessions wait for a lock")
 
 
 class Hammer:

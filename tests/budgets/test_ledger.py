@@ -169,6 +169,14 @@ def test_doing_it_twice_is_doing_it_once() -> None:
     assert flaws() == []
 
 
+def test_what_is_held_is_not_refused_for_want_of_room_beside_itself() -> None:
+    attempt = hold(claim(limit=ONE))
+    hold(claim(limit=ONE), attempt=attempt)
+    one, other = (Reservation(each, uuid4(), [claim(limit=ONE)], NOW, LATER) for each in (attempt, uuid4()))
+    assert [each is None for each in reserve_all([one, other])] == [True, False]
+    assert balance() == (0, ONE, 0, 0)
+
+
 def test_what_cannot_be_measured_is_counted() -> None:
     """A route without a price, which the budget allows, beside one that has an account in the right currency."""
     euros = key_of(currency="EUR")

@@ -96,12 +96,12 @@ class _Booking:
             told = f"can cost up to {_needed(refused)}, and {refused.claim.budget} has {_left(refused)} left"
             raise RouteSkipped(SkipReason.NOT_AFFORDABLE, told, failure=failure) from None
         except asyncio.CancelledError:
-            self._close(Outcome(self._attempt, now, was_sent=False))
+            self._leave(now)
             raise
         except (DatabaseFault, TimeoutError) as error:
             logger.warning("the ledger cannot be reached (%s)", type(error).__name__)
             if any(claim.limit is not None for claim in claims):
-                self._close(Outcome(self._attempt, now, was_sent=False))
+                self._leave(now)
                 raise RouteSkipped(
                     SkipReason.LEDGER_UNREACHABLE, LEDGER_UNREACHABLE.message, failure=LEDGER_UNREACHABLE
                 ) from None
@@ -109,6 +109,11 @@ class _Booking:
     async def close(self) -> None:
         """Let the outcome be booked, whoever leaves. The answer does not wait for it."""
         self._close(self._outcome())
+
+    def _leave(self, now: datetime) -> None:
+        """Hold nothing: nothing is sent."""
+        if not self._context.services.bookkeeper.withdraw(self._attempt):
+            self._close(Outcome(self._attempt, now, was_sent=False))
 
     def _close(self, outcome: Outcome) -> None:
         services, holding = self._context.services, self._holding

@@ -1,6 +1,7 @@
 """What calls have to say to the ledger is said together, and nobody goes wrong for another's sake."""
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,12 +12,11 @@ from django.db import OperationalError
 from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
 from budgets.models import Entry
 from budgets.proof import check
-from budgets.scopes import Scope
 from governance.gateway import bookkeeper as module
 from governance.gateway.bookkeeper import Bookkeeper
 from governance.gateway.bridge import Bridge
 from routing.core.money import Money
-from tests.budgets.claims import LATER, NOW, ONE, balance, claim, hold, key_of
+from tests.budgets.claims import LATER, NOW, ONE, balance, claim, hold
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,13 +76,22 @@ async def test_each_is_told_what_became_of_its_own(bridge: Bridge) -> None:
     assert [type(each) for each in told] == [type(None), OverBudget, type(None)]
 
 
-async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge) -> None:
+async def test_one_that_was_reserved_before_takes_nobody_along(bridge: Bridge) -> None:
     keeper, known = Bookkeeper(bridge), await bridge.cross(hold)
-    broken = reservation(claim(key_of(Scope(user="agent-17")), amount=2**63))  # more than a column holds
-    asked = [reservation(), reservation(attempt=known), broken, reservation()]
-    told = await asyncio.gather(*(keeper.reserve(each) for each in asked), return_exceptions=True)
-    assert [isinstance(each, Exception) for each in told] == [False, False, True, False]
+    asked = [reservation(), reservation(attempt=known), reservation()]
+    await asyncio.gather(*(keeper.reserve(each) for each in asked))
     assert await bridge.cross(balance) == (0, 3 * ONE, 0, 0)
+    assert (await bridge.cross(check)).flaws == ()
+
+
+async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge) -> None:
+    """More than a column holds: PostgreSQL says so itself, and for SQLite it is Python that does."""
+    keeper, wanted = Bookkeeper(bridge), [reservation() for _ in range(3)]
+    await asyncio.gather(*(keeper.reserve(each) for each in wanted))
+    ended = [settled(each.attempt, nanos) for each, nanos in zip(wanted, (1, 2**63, 3), strict=True)]
+    told = await asyncio.gather(*(keeper.close(each) for each in ended), return_exceptions=True)
+    assert [isinstance(each, Exception) for each in told] == [False, True, False]
+    assert await bridge.cross(balance) == (4, ONE, 0, 0)
     assert (await bridge.cross(check)).flaws == ()
 
 
@@ -113,7 +122,8 @@ async def test_a_connection_that_was_lost_is_opened_anew(bridge: Bridge, monkeyp
         return told
 
     monkeypatch.setattr(module, "reserve_all", losing)
-    await asyncio.gather(*(keeper.reserve(reservation()) for _ in range(3)))
+    # There is room for three and for no more: what is held is not refused beside itself.
+    await asyncio.gather(*(keeper.reserve(reservation(claim(limit=3 * ONE))) for _ in range(3)))
     assert await bridge.cross(balance) == (0, 3 * ONE, 0, 0)
     assert await bridge.cross(Entry.objects.count) == 3
 
@@ -140,3 +150,48 @@ async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge) -> None:
     leaving.cancel()
     await staying
     assert await bridge.cross(balance) == (0, 2 * ONE, 0, 0)
+
+
+async def test_what_is_withdrawn_in_time_is_never_held(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that did not answer for long does not begin with what nobody wants any more."""
+    answers = threading.Event()
+
+    def slow(words: Sequence[Reservation]) -> Any:
+        answers.wait(10)
+        return reserve_all(words)
+
+    monkeypatch.setattr(module, "reserve_all", slow)
+    keeper, wanted = Bookkeeper(bridge), [reservation() for _ in range(250)]
+    asking = [asyncio.create_task(keeper.reserve(wanted[0]))]
+    await asyncio.sleep(0.01)
+    asking += [asyncio.create_task(keeper.reserve(each)) for each in wanted[1:]]
+    await asyncio.sleep(0.01)
+    in_time = [keeper.withdraw(each.attempt) for each in wanted[:-1]]
+    answers.set()
+    told = await asyncio.gather(*asking, return_exceptions=True)
+    assert in_time == [False] + [True] * 248
+    assert [isinstance(each, asyncio.CancelledError) for each in told] == [*in_time, False]
+    held = await bridge.cross(lambda: {*Entry.objects.values_list("attempt", flat=True)})
+    assert held == {wanted[0].attempt, wanted[-1].attempt}
+    assert keeper.withdraw(wanted[0].attempt) is False
+
+
+def test_what_a_closed_pool_does_not_take_waits_for_the_end() -> None:
+    """A program that ends shuts its pools first; by then outcomes may be on their way."""
+    attempts = [hold(claim(limit=None)) for _ in range(module.MOST_AT_ONCE + 1)]
+
+    async def end() -> Bookkeeper:
+        bridge = Bridge()
+        keeper = Bookkeeper(bridge)
+        for each in attempts[:-1]:
+            keeper.close(settled(each))
+        bridge.close()
+        await asyncio.sleep(2 * module.GATHER_SECONDS)
+        keeper.close(settled(attempts[-1]))
+        await asyncio.sleep(2 * module.GATHER_SECONDS)
+        return keeper
+
+    keeper = asyncio.run(end())
+    assert balance()[0] == 0
+    keeper.flush()
+    assert balance() == (len(attempts), 0, 0, 0)

@@ -379,8 +379,8 @@ class TestUnreachable:
             assert not Entry.objects.exists()
             may_go_on.set()
             settled(world)
-        kinds = list(Entry.objects.values_list("kind", flat=True))
-        assert sorted(kinds) == ["released"] * 3 + ["reserved"] * 3
+        # One was under way. The others were not begun, and nobody wants them any more.
+        assert sorted(Entry.objects.values_list("kind", flat=True)) == ["released", "reserved"]
         assert balance() == (0, 0, 0, 0)
         assert world.asked == [0, 0, 0]
 
