@@ -191,7 +191,8 @@ async def _return(taking: "asyncio.Task[Done]", give_back: Callable[[Done], Coro
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """One call. ``step`` is the route being asked, set for each candidate by ``fall_through``; ``waited`` are the
-    seconds that were waited before it is asked once more, set by ``retry``.
+    seconds that were waited before it is asked once more, set by ``retry``. ``route_failed``, set by ``circuit``,
+    lets the route rest although the call goes on with it.
 
     ``started`` is on the monotonic clock, in seconds; every duration of the call is measured from it.
     ``before_sending`` is awaited before each request to a provider, and may raise :class:`Withdrawn`. ``name`` is what
@@ -215,6 +216,7 @@ class CallContext:
     source: str = ""
     step: Step | None = None
     waited: float | None = None
+    route_failed: Callable[[Failure | None], None] | None = None
     before_sending: Callable[[], Awaitable[None]] | None = None
     name: str = ""
     waits_until: datetime | None = None

@@ -1,10 +1,12 @@
-"""Passes over a route that rests, and tells the route's circuit once how the call went, however many attempts it took.
+"""Passes over a route that rests, and tells the route's circuit once how the call went, however many attempts it took:
+at the call's end, or when it is about to wait for long.
 
 A stream is told of when it is over; one that is the probe of a route that had rested is, with its first token, proof
 enough that the route serves again.
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
 from routing.circuits import Circuits, RouteState
@@ -25,7 +27,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     model = context.step.model.identifier
     hearing = _Hearing(context.standing.circuits, model, await _admitted(context, model))
     try:
-        answer = await proceed(context)
+        answer = await proceed(replace(context, route_failed=hearing.of_failure))
     except CallFailed as failed:
         hearing.of_failure(failed.evidence)
         raise

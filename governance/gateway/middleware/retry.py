@@ -1,6 +1,7 @@
 """Repeats a request at the same route, on the policy's terms and within the call's deadline.
 
-All waiting of a call happens here. The route's circuit, which lies above, hears of the last failure alone. A route that
+All waiting of a call happens here. The route's circuit, which lies above, hears of the last failure
+alone; of an earlier one if the provider states a wait that is longer than any of our own. A route that
 is asked for another answer as well (a repair) has no further repetitions for it: one call, one count.
 """
 
@@ -37,6 +38,8 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
             raise failed
         if wait >= seconds_left(context):
             raise out_of_time(context, wait=wait, evidence=failed.evidence) from failed
+        if wait > context.standing.settings.retry.longest_wait and context.route_failed is not None:
+            context.route_failed(failed.evidence)  # a wait that long is the provider's own: others need not find it out
         await sleep(wait)
         context = replace(context, waited=wait)
     raise AssertionError("a count has no end")

@@ -4,6 +4,8 @@ Requests are counted at the provider, so that a repetition nobody ordered shows;
 nobody sleeps here.
 """
 
+import asyncio
+import threading
 import time
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -252,6 +254,33 @@ def test_a_date_is_waited_for(world: World, slept: list[float]) -> None:
     )
     assert world.gateway.chat().status == 200
     assert 25 < slept[0] <= 30
+
+
+@pytest.mark.parametrize(("seconds", "rests"), [("95", True), ("29", False)])
+def test_nobody_else_waits_as_long_as_a_provider_states(
+    world: World, monkeypatch: pytest.MonkeyPatch, seconds: str, rests: bool
+) -> None:
+    """One call finds out that a route wants to be left alone for long; the others are served elsewhere meanwhile."""
+    waiting, goes_on = threading.Event(), threading.Event()
+
+    async def wait(_: float) -> None:
+        waiting.set()
+        while not goes_on.is_set():
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(retry, "sleep", wait)
+    world.upstreams[0].answer_in_turn(fails(429, headers={"retry-after": seconds}), answers())
+    world.upstreams[1].answer(*answers())
+    first = world.gateway.begin_chat()
+    assert waiting.wait(5.0)
+    other = world.gateway.chat()
+    assert other.headers["x-signalbox-route"] == ("prod-west/wise" if rests else "prod-east/fast")
+    assert ("prod-east/fast (resting)" in other.headers.get("x-signalbox-fell-through", "")) is rests
+    goes_on.set()
+    reply = first.reply()
+    assert (reply.status, reply.headers["x-signalbox-route"]) == (200, "prod-east/fast")
+    assert world.gateway.service.circuits.counts == ({"fast": 1} if rests else {})  # heard once, whatever came after
+    assert [each.first_failure_kind for each in world.calls()] == ["", ""]
 
 
 # --- The time of a whole call ---------------------------------------------------------------------------------------
