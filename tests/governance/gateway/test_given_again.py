@@ -123,7 +123,7 @@ def test_where_the_call_that_was_made_is_gone(world: World, pair: tuple[Call, Ca
 def test_routed_calls_lead_to_the_call_whose_answer_it_was(browser: Client, pair: tuple[Call, Call], way: str) -> None:
     made, _ = pair
     page = words_of(browser.get(reverse("admin:governance_tab_routed_calls")))
-    leads = f'href="{page_of(made)}" aria-label="The call whose answer it was given"'
+    leads = f'href="{page_of(made)}" aria-label="from the cache: the call whose answer it was given"'
     assert (leads in page, "from the cache" in page) == ((way == "responseCache",) * 2)  # the other was not decided
 
 
