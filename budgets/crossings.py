@@ -4,7 +4,7 @@ An account is of one window, so a threshold is crossed again in the next window'
 afterwards undoes nothing. What counts is spent and uncertain: a reservation is a bound of which most comes back, and
 what comes back must not have switched or alarmed anything for the rest of a month.
 
-Whatever books in accounts asks :meth:`Crossings.note` afterwards; thresholds are compared with what the balance has
+Whatever books in accounts asks :meth:`Crossings.news` afterwards; thresholds are compared with what the balance has
 reached, so that a crossing which a killed process did not note is noted with the next one, or by :func:`look`.
 """
 
@@ -123,28 +123,31 @@ class Crossings:
         """What a budget has crossed in an account, by its identity, ascending by threshold."""
         return self._known.get((account, budget), ())
 
-    def note(self, watches: Iterable[Watch], spendings: Mapping[str, Spending], *, now: datetime) -> list[Crossed]:
-        """Record what has been crossed and is not known yet. Two statements, where there is any; else none.
+    def news(self, watches: Iterable[Watch], spendings: Mapping[str, Spending], *, now: datetime) -> list[Crossed]:
+        """What has been crossed and is not known yet. No database is asked.
 
         Args:
             watches: what is watched.
             spendings: what accounts stand at, by their identities; of others nothing is concluded.
             now: the moment of the crossings.
-
-        Raises:
-            django.db.Error: nothing was recorded; whoever notes next finds it again.
         """
-        fresh = [
+        return [
             crossed
             for watch in watches
             if (spending := spendings.get(watch.account.identity)) is not None
             for crossed in crossed_by(watch, spending, at=now)
             if not self._knows(crossed)
         ]
-        if fresh:
-            record(fresh)
-            self._learn(fresh)
-        return fresh
+
+    def note(self, news: Sequence[Crossed]) -> None:
+        """Record crossings, and know them: two statements, where there are any.
+
+        Raises:
+            django.db.Error: nothing was recorded; whoever looks next finds it again.
+        """
+        if news:
+            record(news)
+            self._learn(news)
 
     def read(self, *, now: datetime) -> None:
         """Learn what is recorded: one query over what is new.
@@ -153,10 +156,7 @@ class Crossings:
         read for :data:`SETTLING` seconds.
         """
         rows = Crossing.objects.filter(_of_current_windows("account__", now), pk__gt=self._read_up_to).order_by("pk")
-        columns = (
-            "pk", "account__identity", "budget", "threshold", "limit", "spent", "uncertain", "at", "account__ends_at",
-        )  # fmt: skip
-        found = list(rows.values_list(*columns))
+        found = list(rows.values_list("pk", *_COLUMNS))
         self._learn(Crossed(*values) for _, *values in found)
         self._settle(found[-1][0] if found else self._read_up_to)
         self._forget(now)
@@ -188,6 +188,19 @@ class Crossings:
             ]
             for place in over:
                 del self._known[place]
+
+
+_COLUMNS = ("account__identity", "budget", "threshold", "limit", "spent", "uncertain", "at", "account__ends_at")
+
+
+def crossed_in(accounts: Iterable[int]) -> dict[tuple[int, str], tuple[Crossed, ...]]:
+    """What was crossed in accounts, ascending by threshold, by their ids and the budgets' identifiers: one query."""
+    found: dict[tuple[int, str], tuple[Crossed, ...]] = {}
+    rows = Crossing.objects.filter(account__in=accounts).order_by("threshold")
+    for account, *values in rows.values_list("account_id", *_COLUMNS):
+        crossed = Crossed(*values)
+        found[account, crossed.budget] = (*found.get((account, crossed.budget), ()), crossed)
+    return found
 
 
 def record(crossed: Sequence[Crossed]) -> None:
@@ -231,7 +244,9 @@ def look(budgets: Iterable[BudgetSpec], crossings: Crossings, *, now: datetime) 
             for budget, window in watched.items()
             if (window.identity, budget.currency) == (row.window, row.currency) and budget.scope.covers(scope)
         ]
-    return crossings.note(watches, spendings, now=now)
+    found = crossings.news(watches, spendings, now=now)
+    crossings.note(found)
+    return found
 
 
 def _of_current_windows(prefix: str, now: datetime) -> Q:

@@ -1,7 +1,7 @@
 """How budgets stand: the accounts of the window that a moment is in, what is left, and when it will be used up."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.db import connections, router
 from django.db.models import F, Q, Value
 from django.db.models.query import RawQuerySet
 
-from budgets.crossings import percent_of
+from budgets.crossings import Crossed, crossed_in, percent_of
 from budgets.models import Account
 from budgets.scopes import EACH, AccountKey, BudgetSpec, Scope, scope_of
 from budgets.windows import Window, window_at
@@ -24,6 +24,7 @@ class Standing:
 
     ``counts_from`` is when counting began: an account that was opened within its window knows nothing of before.
     ``reached_at`` is when the limit is reached if spending goes on as it has so far; ``None`` if not in this window.
+    ``crossed`` are the budget's thresholds that were crossed in the account, ascending.
     """
 
     pk: int | None
@@ -37,6 +38,7 @@ class Standing:
     unmeasured: int
     counts_from: datetime | None
     reached_at: datetime | None
+    crossed: tuple[Crossed, ...] = ()
 
     @property
     def left(self) -> int:
@@ -54,8 +56,8 @@ _COMMITTED = F("spent") + F("reserved") + F("uncertain")
 
 
 def standings(budgets: Iterable[BudgetSpec], *, now: datetime, most: int = MOST_SHOWN) -> Mapping[str, Standings]:
-    """How budgets stand in the window of this moment, by identifier: two queries at the most, however many accounts
-    there are.
+    """How budgets stand in the window of this moment, by identifier: two queries at the most, and a third where any has
+    thresholds, however many accounts there are.
 
     A budget that counts each on its own has as many as have spent something, those first that spent most, and of
     those no more than ``most``.
@@ -68,7 +70,18 @@ def standings(budgets: Iterable[BudgetSpec], *, now: datetime, most: int = MOST_
         rows = many.get(budget.identifier, []) if budget.scope.is_each else ones.get(_identity(budget, window), [])
         told = tuple(_standing(budget, window, row, now=now) for row in rows)
         found[budget.identifier] = told if told or budget.scope.is_each else (_untouched(budget, window, now=now),)
-    return found
+    return _with_crossings(found) if any(budget.thresholds for budget, _ in wanted) else found
+
+
+def _with_crossings(found: Mapping[str, Standings]) -> dict[str, Standings]:
+    accounts = {each.pk for standings in found.values() for each in standings if each.pk is not None}
+    crossed = crossed_in(accounts)
+    return {
+        name: tuple(
+            each if each.pk is None else replace(each, crossed=crossed.get((each.pk, name), ())) for each in told
+        )
+        for name, told in found.items()
+    }
 
 
 def _identity(budget: BudgetSpec, window: Window) -> str:

@@ -106,6 +106,14 @@ class Unpriced(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Tier:
+    """A step of a budget's ladder: from ``threshold`` per cent of the limit on, the models ``targets`` are to serve."""
+
+    threshold: int
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetSpec:
     """One budget.
 
@@ -120,6 +128,8 @@ class BudgetSpec:
         unpriced: what to do about routes without a price. ``allow`` makes the figure a floor.
         increase: added to the limit until ``increase_until``.
         alerts: the per cents of the limit that somebody wants to hear of, ascending.
+        tiers: the ladder, ascending by threshold.
+        enforces_targets: whether a tier in force allows nothing but its targets; else it wishes for them.
     """
 
     identifier: str
@@ -133,11 +143,15 @@ class BudgetSpec:
     increase: int = 0
     increase_until: datetime | None = None
     alerts: tuple[int, ...] = ()
+    tiers: tuple[Tier, ...] = ()
+    enforces_targets: bool = False
 
     @property
     def thresholds(self) -> tuple[int, ...]:
         """The per cents of the limit at which something happens, ascending; mostly there are none."""
-        return self.alerts
+        if not self.tiers:
+            return self.alerts
+        return tuple(sorted({*self.alerts, *(tier.threshold for tier in self.tiers)}))
 
     def limit_at(self, moment: datetime) -> int:
         """The limit of a moment, a temporary increase included."""
@@ -184,6 +198,8 @@ class BudgetBook:
     budgets: tuple[BudgetSpec, ...] = ()
     _by_application: Mapping[str, tuple[BudgetSpec, ...]] = field(default_factory=dict)
     _of_all: tuple[BudgetSpec, ...] = ()
+    has_tiers: bool = False
+    has_thresholds: bool = False
 
     @classmethod
     def of(cls, budgets: Iterable[BudgetSpec]) -> "BudgetBook":
@@ -194,7 +210,13 @@ class BudgetBook:
         for each in ordered:
             if each not in of_all and each.scope.application is not None:
                 named.setdefault(each.scope.application, []).append(each)
-        return cls(ordered, {name: tuple(specs) for name, specs in named.items()}, of_all)
+        return cls(
+            ordered,
+            {name: tuple(specs) for name, specs in named.items()},
+            of_all,
+            has_tiers=any(each.tiers for each in ordered),
+            has_thresholds=any(each.thresholds for each in ordered),
+        )
 
     def applying_to(self, subject: Subject) -> tuple[BudgetSpec, ...]:
         """The budgets that count a subject's calls. All of them bind."""

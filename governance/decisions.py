@@ -13,7 +13,9 @@ from threading import Lock
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
-from budgets.scopes import NO_BUDGETS, BudgetBook
+from budgets.crossings import Crossings, look
+from budgets.scopes import NO_BUDGETS, BudgetBook, Subject
+from budgets.tiers import tiers_for
 from governance.access.budgets import budget_poll
 from governance.settings_store.store import EffectiveSettings, settings_poll
 from routing.circuits import Circuits
@@ -33,6 +35,10 @@ logger = logging.getLogger(__name__)
 
 HISTORY_AGE = timedelta(minutes=5)
 HEALTH_AGE = timedelta(minutes=1)
+LOOK_AGE = timedelta(minutes=1)
+
+NOBODY = Subject(application="", key="", user="", configuration="", provider="")
+"""Who asks where nobody does, on a page: what has a budget of its own is not meant."""
 
 _REMEMBERED = 4096
 
@@ -63,6 +69,7 @@ class Standing:
     fresh_until: datetime | None
     context_lengths: tuple[int, ...]
     budgets: BudgetBook = NO_BUDGETS
+    crossings: Crossings = field(default_factory=Crossings, compare=False)
     remembered: dict[tuple[object, ...], Ruling] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -75,8 +82,9 @@ class Standing:
         circuits: Circuits,
         now: datetime,
         budgets: BudgetBook = NO_BUDGETS,
+        crossings: Crossings | None = None,
     ) -> "Standing":
-        """Put together what is in force."""
+        """Put together what is in force. ``crossings`` is the process's own: what it notes later is in force too."""
         models = snapshot.catalogue.models
         coming = [price.valid_from for model in models for price in model.prices if price.valid_from > now]
         lengths = {model.context_length for model in models if model.context_length is not None}
@@ -89,6 +97,7 @@ class Standing:
             fresh_until=min(coming, default=None),
             context_lengths=tuple(sorted(lengths)),
             budgets=budgets,
+            crossings=crossings or Crossings(),
         )
 
     def health_of(self, model: ModelSpec) -> float | None:
@@ -120,7 +129,8 @@ def decide_by(
     now: datetime,
     limits: Limits = UNLIMITED,
 ) -> Decision:
-    """Decide by what stands: the decision alone, without its document, and neither remembered nor looked up."""
+    """Decide by what stands: the decision alone, without its document, and neither remembered nor looked up. Tiers of
+    budgets are in the limits, if anywhere."""
     return decide(
         configuration=configuration,
         catalogue=standing.snapshot.catalogue,
@@ -139,12 +149,34 @@ def rule(
     requirements: Requirements,
     now: datetime,
     limits: Limits = UNLIMITED,
+    who: Subject = NOBODY,
 ) -> Ruling:
-    """Decide, or find the same decision already made.
+    """Decide within the tiers of budgets that are in force, or find the same decision already made.
 
     Two calls share a ruling if nothing that ``decide`` looks at differs. Of the estimated prompt that is only which
     context lengths it exceeds; a caller's cost ceiling is compared with the estimate itself, so it is never shared.
     """
+    limits = within_tiers(standing, limits, who, configuration.identifier, now=now)
+    return _rule(standing, configuration, requirements=requirements, limits=limits, now=now)
+
+
+def within_tiers(standing: Standing, limits: Limits, who: Subject, *configurations: str, now: datetime) -> Limits:
+    """Limits with the tiers of budgets that are in force for who asks for configurations; an empty name is a model that
+    is named directly. Free of charge where no budget has tiers."""
+    if not standing.budgets.has_tiers:
+        return limits
+    subjects = [replace(who, configuration=each) for each in configurations]
+    return replace(limits, tiers=tiers_for(standing.budgets, subjects, standing.crossings, moment=now))
+
+
+def _rule(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    *,
+    requirements: Requirements,
+    limits: Limits,
+    now: datetime,
+) -> Ruling:
     key = _memory_key(standing, configuration, requirements, limits, now)
     known = None if key is None else standing.remembered.get(key)  # in one step: pages ask from other threads
     if known is not None:
@@ -169,10 +201,19 @@ def lay_out(
     limits: Limits = UNLIMITED,
     may_ask_for: Callable[[str], bool],
     preference: Preference | None = None,
+    who: Subject = NOBODY,
 ) -> Plan:
-    """The routes of a call: the ruling's candidates, then the fallback configurations, each on its own terms."""
+    """The routes of a call: the ruling's candidates, then the fallback configurations, each on its own terms, and all
+    within the tiers of budgets for the configuration asked for."""
     fallbacks: Sequence[Fallback] = [
-        _fallback(standing, name, requirements=requirements, now=now, limits=limits, may_ask_for=may_ask_for)
+        _fallback(
+            standing,
+            name,
+            requirements=requirements,
+            now=now,
+            limits=within_tiers(standing, limits, who, configuration.identifier, name, now=now),
+            may_ask_for=may_ask_for,
+        )
         for name in configuration.fallbacks
     ]
     if standing.settings.reorders_fallbacks:
@@ -196,6 +237,8 @@ class StandingPoll:
         self._settings = settings_poll()
         self._catalogue = catalogue_poll()
         self._budgets = budget_poll()
+        self._crossings = Crossings()
+        self._looked: tuple[BudgetBook, datetime] | None = None
         self._measured = _Measured()
         self._circuits = circuits
         self._standing: Standing | None = None
@@ -215,6 +258,19 @@ class StandingPoll:
         with self._refreshing:
             return self._refresh(now or datetime.now(UTC))
 
+    def look_for_crossings(self, *, now: datetime | None = None) -> None:
+        """Note what accounts have crossed and nobody has noted: where budgets were edited, and once a minute.
+
+        Raises:
+            django.db.Error: it cannot be read; the next look finds it.
+        """
+        now, book = now or datetime.now(UTC), self._budgets.current
+        with self._refreshing:
+            if self._looked is not None and self._looked[0] is book and not _is_old(self._looked[1], LOOK_AGE, now):
+                return
+            look(book.budgets, self._crossings, now=now)
+            self._looked = book, now
+
     def forget_figures(self) -> None:
         """Read history and health anew at the next refresh."""
         with self._refreshing:
@@ -224,6 +280,7 @@ class StandingPoll:
         self._settings.refresh()
         self._catalogue.refresh()
         self._budgets.refresh()
+        self._read_crossings(now)
         settings, snapshot = self._settings.current, self._catalogue.current
         measured = self._measured.refresh(settings, now=now)
         standing = self._standing
@@ -244,8 +301,19 @@ class StandingPoll:
             circuits=self._circuits,
             now=now,
             budgets=self._budgets.current,
+            crossings=self._crossings,
         )
         return standing
+
+    def _read_crossings(self, now: datetime) -> None:
+        """Where it cannot be read what is crossed, what is known stays in force; before it was ever read, those are
+        refused whom strict tiers are meant for, and nobody else."""
+        if not self._budgets.current.has_thresholds:
+            return
+        try:
+            self._crossings.read(now=now)
+        except DatabaseFault:
+            logger.warning("crossings of budgets cannot be read; the known ones stay in force", exc_info=True)
 
 
 class _Measured:
@@ -319,7 +387,7 @@ def _fallback(
         return Fallback(name, skip=SkipReason.CONFIGURATION_MISSING)
     if not spec.is_active:
         return Fallback(name, skip=SkipReason.CONFIGURATION_INACTIVE)
-    ruling = rule(standing, spec, requirements=requirements, now=now, limits=limits)
+    ruling = _rule(standing, spec, requirements=requirements, now=now, limits=limits)
     return Fallback(name, decision=ruling.decision, limit=spec.plan_limit)
 
 

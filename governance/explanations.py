@@ -18,6 +18,7 @@ from routing.core.money import Money
 from routing.core.policy import PolicyMode
 from routing.core.ranking import Reading, contributions
 from routing.core.signals import MIN_CALLS, HealthFigure
+from routing.core.tiers import BudgetTier
 from routing.core.vocabulary import (
     Capability,
     CostBasis,
@@ -209,7 +210,8 @@ class Explanation:
         weights: the signals that entered scores.
         signals_used: those that moved the decision; without any, priority and ties decided.
         candidates: the eligible in order, then the refused.
-        unavailable: identifiers the configuration names that are not in service.
+        unavailable: identifiers the configuration, or a strict tier for it, names that are not in service.
+        tiers: the tiers of budgets that were in force.
         open_needs: what cannot be known from a question; empty for a decision about a call.
         refusal: what a caller would be told; empty if somebody may serve.
     """
@@ -232,6 +234,7 @@ class Explanation:
     signals_used: tuple[SignalName, ...]
     candidates: tuple[ExplainedCandidate, ...]
     unavailable: tuple[str, ...]
+    tiers: tuple[BudgetTier, ...]
     open_needs: tuple[OpenNeed, ...]
     refusal: str
 
@@ -281,6 +284,7 @@ def explain(decision: Decision, *, open_needs: Sequence[OpenNeed] = ()) -> Expla
         signals_used=decision.signals_used,
         candidates=(*eligible, *refused),
         unavailable=decision.unavailable,
+        tiers=decision.tiers,
         open_needs=tuple(open_needs),
         refusal="" if decision.eligible else decision.refusal(),
     )

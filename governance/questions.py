@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from governance.access.directory import Caller
-from governance.decisions import Ruling, Standing, lay_out, rule
+from governance.decisions import NOBODY, Ruling, Standing, lay_out, rule
 from governance.explanations import Explanation, OpenNeed, explain
 from routing.core.configuration import ConfigurationSpec
 from routing.core.plan import Plan
@@ -91,7 +91,8 @@ def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller
     decided = supposed.snapshot.configurations[question.configuration]
     requirements = Requirements(operation=question.operation, needs=question.needs)
     limits = UNLIMITED if caller is None else Limits(allowed_models=caller.allowed_models)
-    ruling = rule(supposed, decided, requirements=requirements, now=now, limits=limits)
+    who = NOBODY if caller is None else replace(NOBODY, application=caller.application, key=caller.key)
+    ruling = rule(supposed, decided, requirements=requirements, now=now, limits=limits, who=who)
     plan = lay_out(
         supposed,
         decided,
@@ -100,6 +101,7 @@ def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller
         now=now,
         limits=limits,
         may_ask_for=_anything if caller is None else caller.may_ask_for,
+        who=who,
     )
     known = () if caller is None else (OpenNeed.KEY,)
     return Answer(

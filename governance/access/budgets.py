@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from budgets.scopes import EACH, BudgetBook, BudgetSpec, Scope, Unpriced
+from budgets.scopes import EACH, BudgetBook, BudgetSpec, Scope, Tier, Unpriced
 from budgets.windows import WindowKind
 from governance.access.directory import Caller
 from governance.models import AccessVersion, Budget
@@ -11,8 +11,9 @@ from routing.snapshots import Polled
 
 
 def load_budgets() -> BudgetBook:
-    """Read all budgets in force: one query."""
-    return BudgetBook.of(spec_of(row) for row in Budget.objects.filter(is_active=True, retired_at=None))
+    """Read all budgets in force, with their tiers: two queries."""
+    rows = Budget.objects.filter(is_active=True, retired_at=None).prefetch_related("tiers")
+    return BudgetBook.of(spec_of(row) for row in rows)
 
 
 def budget_poll() -> Polled[BudgetBook]:
@@ -78,4 +79,14 @@ def spec_of(row: Budget) -> BudgetSpec:
         increase=row.increase or 0,
         increase_until=row.increase_until,
         alerts=tuple(sorted(row.alert_thresholds)),
+        tiers=_ladder(row),
+        enforces_targets=row.enforce_targets,
     )
+
+
+def _ladder(row: Budget) -> tuple[Tier, ...]:
+    """A budget's tiers, one for each per cent."""
+    ladder: dict[int, list[str]] = {}
+    for tier in row.tiers.all():
+        ladder.setdefault(tier.threshold, []).append(tier.model)
+    return tuple(Tier(threshold, tuple(models)) for threshold, models in ladder.items())

@@ -1,14 +1,17 @@
 """Budgets, how they stand, and the ledger behind them down to each call."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 
 from budgets.crossings import percent_of
@@ -20,16 +23,72 @@ from governance.access.budgets import spec_of
 from governance.admin.cells import figure, two_lines
 from governance.admin.fields import AmountField, PercentsField
 from governance.admin.finding import BoundedPaginator
-from governance.admin.generic import Column
+from governance.admin.generic import Column, InlineFormSet, ModelForm, SelectWidget
+from governance.admin.places import PlacesInline, kept
 from governance.admin.records import NamedRecordAdmin, ReadOnlyAdmin
 from governance.audit.actions import RecordKind
 from governance.changes.ledger import resolve
-from governance.models import Budget
+from governance.changes.rules import ladder_complaints
+from governance.models import Budget, BudgetTier
 from governance.spelling import ABSENT, spell_cost
 from governance.tab.bars import bar_of
 from routing.core.money import format_nanos
+from routing.models import LanguageModel
 
 AMOUNTS = ("limit", "increase")
+
+
+class BudgetTierForm(ModelForm):
+    """A step of the ladder, with a model that is not retired."""
+
+    class Meta:
+        model = BudgetTier
+        fields = ("threshold", "model", "position")
+
+    def __init__(self, *args: Any, models: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        named = self.instance.model
+        if "model" in self.fields:
+            stored = [] if not named or named in dict(models) else [(named, f"{named} (retired)")]
+            choices = [("", "Choose a model"), *models, *stored]
+            said = self.fields["model"].widget.attrs["aria-label"]
+            self.fields["model"] = forms.ChoiceField(choices=choices, widget=SelectWidget({"aria-label": said}))
+
+
+class LadderFormSet(InlineFormSet):
+    """The ladder of a budget."""
+
+    def get_form_kwargs(self, index: int | None) -> dict[str, Any]:
+        """With the models that may be chosen, read once for all rows."""
+        return {**super().get_form_kwargs(index), "models": self._models}
+
+    @cached_property
+    def _models(self) -> list[tuple[str, str]]:
+        rows = LanguageModel.objects.filter(retired_at=None).order_by("identifier").values_list("identifier", "name")
+        return [(identifier, f"{identifier} ({name})" if name else identifier) for identifier, name in rows]
+
+    def clean(self) -> None:
+        super().clean()
+        steps = [
+            BudgetTier(threshold=form.cleaned_data["threshold"], model=form.cleaned_data["model"])
+            for form in kept(self, "threshold")
+            if form.cleaned_data.get("model")
+        ]
+        complaints = [words for words in ladder_complaints(self.instance, steps).values() if words]
+        if complaints and not any(self.errors):
+            raise ValidationError(complaints)
+
+
+class LadderInline(PlacesInline):
+    """The ladder."""
+
+    model = BudgetTier
+    form = BudgetTierForm
+    formset = LadderFormSet
+    extra = 1
+    ordering_field = "position"
+    verbose_name = "tier"
+    verbose_name_plural = "tiers (from so many per cent of the limit on, this model serves instead)"
 
 
 @admin.register(Budget)
@@ -37,6 +96,7 @@ class BudgetAdmin(NamedRecordAdmin):
     """Budgets."""
 
     kind = RecordKind.BUDGET
+    inlines = (LadderInline,)
     list_display = ("called", "whose", "most", "standing", "is_active")
     list_filter = (*NamedRecordAdmin.list_filter, "is_hard", "window")
     search_fields = ("identifier", "name", "application", "user", "provider", "configuration")
@@ -54,7 +114,11 @@ class BudgetAdmin(NamedRecordAdmin):
         ),
         ("For a while", {"fields": ("increase", "increase_until")}),
         ("Alerts", {"fields": ("alert_thresholds",)}),
+        ("When models serve instead", {"fields": ("enforce_targets",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Budget]:
+        return super().get_queryset(request).prefetch_related("tiers")
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """With how the budgets of the page stand, of many accounts the fullest: two queries at the most."""
@@ -98,14 +162,17 @@ class BudgetAdmin(NamedRecordAdmin):
     def standing(self, budget: Any) -> str:
         if not budget.standings:
             return ABSENT
-        return render_to_string("admin/governance/budget/_bar.html", {"row": bar_of(budget.standings[0])})
+        return render_to_string(
+            "admin/governance/budget/_bar.html", {"row": bar_of(budget.standings[0], spec_of(budget))}
+        )
 
     @admin.display(description="used")
     def accounts(self, budget: Budget) -> str:
         """How it stands in the window of this moment, account by account."""
-        found = standings([spec_of(budget)], now=timezone.now())[budget.identifier]
-        rows = [bar_of(each) for each in found]
-        return render_to_string("admin/governance/budget/_accounts.html", {"rows": rows, "budget": budget})
+        spec = spec_of(budget)
+        found = standings([spec], now=timezone.now())[budget.identifier]
+        rows = [bar_of(each, spec) for each in found]
+        return render_to_string("admin/governance/budget/_accounts.html", {"rows": rows})
 
 
 @admin.register(Account)

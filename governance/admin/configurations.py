@@ -1,6 +1,6 @@
 """Configurations: the names applications ask for, and how each arrives at a model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -11,8 +11,9 @@ from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from governance.admin.fields import capability_choices, rate_field, without_menu, words_field
-from governance.admin.generic import Column, InlineFormSet, ModelForm, TabularInline
+from governance.admin.fields import capability_choices, rate_field, words_field
+from governance.admin.generic import Column, InlineFormSet, ModelForm
+from governance.admin.places import PlacesInline, kept
 from governance.admin.records import InServiceFilter, NamedRecordAdmin, RecordForm, offer_in_service
 from governance.admin.trials import TestedAdmin, wanted_of
 from governance.audit.actions import RecordKind
@@ -92,7 +93,7 @@ class ListedModelFormSet(InlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        complaint = listing_complaint(self.instance, [form.cleaned_data["model"] for form in _kept(self, "model")])
+        complaint = listing_complaint(self.instance, [form.cleaned_data["model"] for form in kept(self, "model")])
         if complaint:
             raise ValidationError(complaint)
 
@@ -102,28 +103,10 @@ class FallbackFormSet(InlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        for form in _kept(self, "fallback"):
+        for form in kept(self, "fallback"):
             complaint = chain_complaint(self.instance, [form.cleaned_data["fallback"]])
             if complaint:
                 form.add_error("fallback", complaint)
-
-
-def _kept(formset: InlineFormSet, field: str) -> Iterator[ModelForm]:
-    """The forms of a formset that name something and are not marked for removal."""
-    for form in formset.forms:
-        cleaned = getattr(form, "cleaned_data", {})
-        if cleaned.get(field) is not None and not cleaned.get("DELETE"):
-            yield form
-
-
-class PlacesInline(TabularInline):
-    """Rows of a list. A cell of a table has no label of its own, so each field says what it is."""
-
-    def formfield_for_dbfield(self, db_field: Column, request: HttpRequest, **kwargs: Any) -> Any:
-        field = without_menu(super().formfield_for_dbfield(db_field, request, **kwargs))
-        if field is not None:
-            field.widget.attrs["aria-label"] = f"{self.verbose_name}: {db_field.verbose_name}"
-        return field
 
 
 class ListedModelInline(PlacesInline):

@@ -12,11 +12,21 @@ from governance.access.budgets import spec_of
 from governance.api.records import Filled, Kind
 from governance.api.serializers import AmountField, ReasonedSerializer, StrictSerializer
 from governance.audit.actions import RecordKind
+from governance.changes.drafts import ladder
 from governance.changes.records import save_record
-from governance.models import MOST_ALERTS, Budget
+from governance.models import MOST_ALERTS, MOST_TIERS, Budget
 
 MOST_LISTED = 20
 """Accounts told of each budget in a list of budgets; a budget by itself tells more."""
+
+
+class CrossedSerializer(StrictSerializer):
+    """A threshold that was crossed: once, and for as long as the window lasts."""
+
+    threshold = serializers.IntegerField(help_text="Per cent of the limit.")
+    percent = serializers.IntegerField(help_text="What was used up then: spent and uncertain.")
+    limit = AmountField(help_text="The limit of then.")
+    at = serializers.DateTimeField()
 
 
 class StandingSerializer(StrictSerializer):
@@ -34,6 +44,7 @@ class StandingSerializer(StrictSerializer):
     reached_at = serializers.DateTimeField(
         allow_null=True, help_text="When the limit is reached if it goes on so; null if not in this window."
     )
+    crossed = CrossedSerializer(many=True, help_text="Thresholds of alerts and tiers that were crossed, ascending.")
 
 
 def standing_document(standing: Standing) -> dict[str, Any]:
@@ -44,11 +55,15 @@ def standing_document(standing: Standing) -> dict[str, Any]:
         "window": standing.window.identity,
         "resets_at": standing.window.ends,
         **{part: getattr(standing, part) for part in parts},
+        "crossed": [
+            {"threshold": each.threshold, "percent": each.percent, "limit": each.limit, "at": each.at}
+            for each in standing.crossed
+        ],
     }
 
 
 class _Budgets(serializers.ListSerializer[Any]):
-    """Many of them, with how they stand: two queries at the most."""
+    """Many of them, with how they stand: three queries at the most."""
 
     def to_representation(self, data: Any) -> list[Any]:
         """The budgets."""
@@ -57,6 +72,26 @@ class _Budgets(serializers.ListSerializer[Any]):
         for row in rows:
             row.standings = found[row.identifier]
         return super().to_representation(rows)
+
+
+class LadderStepSerializer(StrictSerializer):
+    """A step of the ladder."""
+
+    threshold = serializers.IntegerField(min_value=1, max_value=100, help_text="Per cent of the limit.")
+    targets = serializers.ListField(
+        child=serializers.CharField(max_length=100),
+        min_length=1,
+        max_length=MOST_TIERS,
+        help_text="Identifiers of the models that are to serve from there on, the best first.",
+    )
+
+
+class LadderField(serializers.ListField):
+    """A budget's tiers."""
+
+    def get_attribute(self, instance: Any) -> Any:
+        """One for each per cent, however many rows it has."""
+        return spec_of(instance).tiers
 
 
 class BudgetSerializer(ReasonedSerializer):
@@ -70,6 +105,12 @@ class BudgetSerializer(ReasonedSerializer):
         max_length=MOST_ALERTS,
         help_text="Per cents of the limit that are told of when they are crossed.",
     )
+    tiers = LadderField(
+        child=LadderStepSerializer(),
+        required=False,
+        max_length=MOST_TIERS,
+        help_text="The ladder, ascending. Sent as a whole: a step that is left out is removed.",
+    )
     standings = serializers.SerializerMethodField(
         help_text="How it stands now: one account, or the fullest of those that “*” counts on their own, 20 in a list "
         f"and {MOST_SHOWN} of a budget that is asked for by name."
@@ -80,7 +121,7 @@ class BudgetSerializer(ReasonedSerializer):
         fields: tuple[str, ...] = (
             "identifier", "name", "is_active", "application", "key", "user", "configuration", "provider", "currency",
             "limit", "is_hard", "window", "zone", "unpriced", "increase", "increase_until", "alert_thresholds",
-            "standings", "source",
+            "enforce_targets", "tiers", "standings", "source",
             "created_at", "updated_at", "retired_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("source", "created_at", "updated_at", "retired_at")
@@ -109,9 +150,20 @@ class BudgetKind(Kind):
     serializer, change = BudgetSerializer, BudgetChange
 
     def rows(self) -> "QuerySet[Any]":
-        return Budget.objects.all()
+        return Budget.objects.prefetch_related("tiers")
 
     def store(self, filled: Filled) -> dict[str, Any]:
-        columns = filled.fill()
-        save_record(filled.record, author=filled.author, reason=filled.reason, only=columns, expected=filled.expected)
+        columns = filled.fill(but=("tiers",))
+        sent = filled.values.get("tiers")
+        named = None if sent is None else [(each["threshold"], model) for each in sent for model in each["targets"]]
+        parts, removed = ladder(filled.record, named)
+        save_record(
+            filled.record,
+            author=filled.author,
+            reason=filled.reason,
+            parts=parts,
+            parts_removed=removed,
+            only=columns,
+            expected=filled.expected,
+        )
         return {}

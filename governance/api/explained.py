@@ -29,6 +29,7 @@ from governance.explanations import (
 )
 from routing.core.policy import PolicyMode
 from routing.core.signals import HealthFigure
+from routing.core.tiers import BudgetTier
 from routing.core.vocabulary import (
     CostBasis,
     DecisionState,
@@ -83,6 +84,18 @@ class CandidateSerializer(StrictSerializer):
     signals = SignalSerializer(many=True)
 
 
+class TierInForceSerializer(StrictSerializer):
+    """A tier of a budget that is in force."""
+
+    budget = serializers.CharField()
+    threshold = serializers.IntegerField(help_text="The per cent of the limit from which on it is in force.")
+    percent = serializers.IntegerField(
+        allow_null=True, help_text="What was used up when it was crossed; null if that cannot be read just now."
+    )
+    targets = serializers.ListField(child=serializers.CharField(), help_text="The models that are to serve.")
+    is_strict = serializers.BooleanField(help_text="Whether no other may; else one of them goes first if it may serve.")
+
+
 class ExplanationSerializer(StrictSerializer):
     """A decision explained."""
 
@@ -104,6 +117,7 @@ class ExplanationSerializer(StrictSerializer):
     unavailable = serializers.ListField(
         child=serializers.CharField(), help_text="What the configuration names and is not in service."
     )
+    tiers = TierInForceSerializer(many=True, help_text="Tiers of budgets that are in force.")
     open_needs = serializers.ListField(
         child=serializers.CharField(), help_text=f"What a question cannot know: {', '.join(OpenNeed)}."
     )
@@ -130,8 +144,19 @@ def explanation_document(explanation: Explanation, *, caller: Caller | None, ref
         "candidates": [_candidate(each, for_key=caller is not None) for each in told],
         "others": len(explanation.candidates) - len(told),
         "unavailable": [each for each in explanation.unavailable if _may_know(each, caller)],
+        "tiers": [_tier(each, caller) for each in explanation.tiers],
         "open_needs": [each.value for each in explanation.open_needs],
         "refusal": refusal,
+    }
+
+
+def _tier(tier: BudgetTier, caller: Caller | None) -> Document:
+    return {
+        "budget": tier.budget,
+        "threshold": tier.threshold,
+        "percent": tier.percent,
+        "targets": [each for each in tier.targets if _may_know(each, caller)],
+        "is_strict": tier.is_strict,
     }
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import models
 
 from governance.audit.actions import RecordKind
-from governance.models import AccessKey, Application, Budget, SettingValue, Webhook
+from governance.models import AccessKey, Application, Budget, BudgetTier, SettingValue, Webhook
 from routing.models import Configuration, EvaluationResult, LanguageModel, Price, Provider
 
 Document = dict[str, Any]
@@ -75,7 +75,11 @@ def _key(pk: Any) -> Document | None:
 
 
 def _budget(pk: Any) -> Document | None:
-    return _columns(Budget.objects.filter(pk=pk).first())
+    document = _columns(Budget.objects.filter(pk=pk).first())
+    if document is not None:
+        tiers = BudgetTier.objects.filter(budget=pk).order_by("threshold", "position", "pk")
+        document["tiers"] = [{"threshold": each.threshold, "model": each.model} for each in tiers]
+    return document
 
 
 def _webhook(pk: Any) -> Document | None:

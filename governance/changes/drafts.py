@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from governance.changes.descriptions import Document
+from governance.models import Budget, BudgetTier
 from routing.models import Configuration, LanguageModel, NamedRecord, Price
 
 
@@ -37,6 +38,10 @@ def draft(record: models.Model, document: Document, *, stays: Collection[str] = 
             listed, unlisted = _places(record.listed_models, "model", document.get("listed_models"))
             chain, unchained = _places(record.fallback_links, "fallback", document.get("fallbacks"))
             return Draft(columns, save=[*listed, *chain], remove=[*unlisted, *unchained])
+        case Budget():
+            tiers = document.get("tiers")
+            named = None if tiers is None else [(each["threshold"], each["model"]) for each in tiers]
+            return Draft(columns, *ladder(record, named))
     return Draft(columns)
 
 
@@ -88,6 +93,22 @@ def _prices(model: LanguageModel, documents: Iterable[Document] | None) -> Parts
         price = stored.pop(place, None) or Price(model=model)
         if _set_columns(price, document):
             save.append(price)
+    return save, list(stored.values())
+
+
+def ladder(budget: Budget, named: Sequence[tuple[int, str]] | None) -> Parts:
+    """The tiers to save and to remove, so that a budget has these, each a per cent and a model, in this order; ``None``
+    leaves them alone."""
+    if named is None:
+        return [], []
+    rows = [] if budget._state.adding else BudgetTier.objects.filter(budget=budget)
+    stored = {(row.threshold, row.model): row for row in rows}
+    save: list[models.Model] = []
+    for position, (threshold, model) in enumerate(named):
+        row = stored.pop((threshold, model), None) or BudgetTier(budget=budget, threshold=threshold, model=model)
+        if row._state.adding or row.position != position:
+            row.position = position
+            save.append(row)
     return save, list(stored.values())
 
 

@@ -17,7 +17,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from budgets.scopes import EACH
-from governance.models import MOST_ALERTS, AccessKey, Application, Budget
+from governance.models import MOST_ALERTS, MOST_TIERS, AccessKey, Application, Budget, BudgetTier
 from routing.core.vocabulary import Selection
 from routing.models import (
     Configuration,
@@ -34,6 +34,10 @@ LONGEST_KEY = 4000
 """Characters of a provider's key."""
 
 
+Complaints = dict[str, str]
+"""Words by field, empty where nothing is wrong."""
+
+
 class RecordOutOfState(ValidationError):
     """What is there does not allow the change, whatever was sent: it is retired, revoked or expired."""
 
@@ -46,17 +50,17 @@ def check_record(record: models.Model) -> None:
     """
     rule = _RULES.get(type(record))
     if rule is not None:
-        complaints = {field: words for field, words in rule(record).items() if words}
-        if complaints:
-            raise ValidationError(complaints)
+        _raise(rule(record))
 
 
 def check_parts(record: models.Model, *, saved: Sequence[models.Model], removed: Sequence[models.Model]) -> None:
     """Refuse parts that do not go together with the record: places in its list, links of its chain.
 
     Raises:
-        ValidationError: under ``listed_models`` or ``fallbacks``.
+        ValidationError: under ``listed_models``, ``fallbacks``, ``tiers`` or ``provider``.
     """
+    if isinstance(record, Budget):
+        _raise(ladder_complaints(record, _ladder(record, saved=saved, removed=removed)))
     if not isinstance(record, Configuration):
         return
     places = _kept(ListedModel, record, saved=saved, removed=removed)
@@ -65,9 +69,54 @@ def check_parts(record: models.Model, *, saved: Sequence[models.Model], removed:
         "listed_models": listing_complaint(record, [place.model for place in places if place.model_id is not None]),
         "fallbacks": chain_complaint(record, [link.fallback for link in links if link.fallback_id is not None]),
     }
+    _raise(complaints)
+
+
+def _raise(complaints: Complaints) -> None:
     wrong = {field: words for field, words in complaints.items() if words}
     if wrong:
         raise ValidationError(wrong)
+
+
+def ladder_complaints(budget: Budget, tiers: Sequence[BudgetTier]) -> Complaints:
+    """Why a budget cannot have these tiers, by field."""
+    if not tiers:
+        return {"tiers": "Strict tiers need at least one tier." if budget.enforce_targets else ""}
+    provider = "Tiers choose a model before its provider is known: leave the provider empty, or leave out the tiers."
+    return {"tiers": _ladder_complaint(budget, tiers), "provider": provider if budget.provider else ""}
+
+
+def _ladder_complaint(budget: Budget, tiers: Sequence[BudgetTier]) -> str:
+    if len(tiers) > MOST_TIERS:
+        return f"At most {MOST_TIERS} models stand in a ladder: leave some out."
+    last = 100 if budget.enforce_targets else 99
+    outside = sorted({each.threshold for each in tiers if not 1 <= each.threshold <= last})
+    if outside:
+        kind = "A strict tier" if budget.enforce_targets else "A tier that is not strict"
+        return f"{kind} begins at 1 to {last} per cent, not at {', '.join(map(str, outside))}."
+    places = [(each.threshold, each.model) for each in tiers]
+    twice = sorted({f"{model} at {threshold} %" for threshold, model in places if places.count((threshold, model)) > 1})
+    if twice:
+        return f"Named twice: {', '.join(twice)}."
+    return _unknown_models(budget, {each.model for each in tiers})
+
+
+def _unknown_models(budget: Budget, named: set[str]) -> str:
+    """Which models of a ladder are not there, or retired, but for those that it names already."""
+    stored = (
+        set() if budget._state.adding else set(BudgetTier.objects.filter(budget=budget).values_list("model", flat=True))
+    )
+    there = LanguageModel.objects.filter(identifier__in=named, retired_at=None).values_list("identifier", flat=True)
+    unknown = sorted(named - stored - set(there))
+    return f"There is no model {', '.join(unknown)}, or it is retired." if unknown else ""
+
+
+def _ladder(budget: Budget, *, saved: Iterable[Any], removed: Iterable[Any]) -> list[BudgetTier]:
+    """The tiers that a budget has after the change."""
+    changed = [part for part in saved if isinstance(part, BudgetTier)]
+    gone = {part.pk for part in (*removed, *changed) if isinstance(part, BudgetTier)}
+    rows = [] if budget._state.adding else BudgetTier.objects.filter(budget=budget)
+    return [*(row for row in rows if row.pk not in gone), *changed]
 
 
 def listing_complaint(configuration: Configuration, models: Sequence[LanguageModel]) -> str:
@@ -107,9 +156,6 @@ def check_provider_key(key: str) -> None:
         raise ValidationError({"key": f"A key has at most {LONGEST_KEY} characters."})
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ValidationError({"key": "A key has letters, digits and punctuation only: no blanks, no line ends."})
-
-
-Complaints = dict[str, str]
 
 
 def _provider(provider: Provider) -> Complaints:

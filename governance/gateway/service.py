@@ -241,6 +241,7 @@ class Service:
 
     def _read(self) -> None:
         self._standing.refresh()
+        self._standing.look_for_crossings()
         self._directory.refresh()
 
     def _tell_others(self) -> None:

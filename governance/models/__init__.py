@@ -4,7 +4,7 @@ what, and calls that wait for a worker."""
 from governance.models.access_key import AccessKey
 from governance.models.application import AccessVersion, Application
 from governance.models.audit_event import AuditEvent, ChainHead
-from governance.models.budget import MOST_ALERTS, Budget
+from governance.models.budget import MOST_ALERTS, MOST_TIERS, Budget, BudgetTier
 from governance.models.limits import LIMIT_FIELDS, LimitedRecord
 from governance.models.named_call import NamedCall
 from governance.models.revision import Revision, changed_fields
@@ -18,6 +18,7 @@ __all__ = [
     "CONTENT_LABELS",
     "LIMIT_FIELDS",
     "MOST_ALERTS",
+    "MOST_TIERS",
     "OPEN",
     "STATE_LABELS",
     "STATE_MEANINGS",
@@ -28,6 +29,7 @@ __all__ = [
     "AuditEvent",
     "Batch",
     "Budget",
+    "BudgetTier",
     "ChainHead",
     "ContentKind",
     "DeliveryState",

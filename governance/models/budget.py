@@ -3,19 +3,22 @@
 from typing import ClassVar
 
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 
 from budgets.scopes import Unpriced
 from budgets.windows import WindowKind
 from governance.models.application import AccessVersion
-from routing.models import NamedRecord, VersionCounter
+from routing.models import NamedRecord, VersionCounter, VersionedRecord
 
 _EACH = "“*” counts each on its own, in an account for each. Empty for all together."
 
 
 MOST_ALERTS = 10
 """Thresholds that one budget may alert at."""
+
+MOST_TIERS = 20
+"""Rows of one ladder."""
 
 
 class Budget(NamedRecord):
@@ -72,6 +75,13 @@ class Budget(NamedRecord):
     )
     increase_until = models.DateTimeField(null=True, blank=True, help_text="When the increase ends by itself (UTC).")
 
+    enforce_targets = models.BooleanField(
+        "tiers are strict",
+        default=False,
+        db_default=False,
+        help_text="Strict: past a tier nothing but its models may serve, and a call they cannot serve is refused. "
+        "Otherwise they go first where they may serve.",
+    )
     alert_thresholds = models.JSONField(
         default=list,
         blank=True,
@@ -86,3 +96,26 @@ class Budget(NamedRecord):
         if (self.increase is None) != (self.increase_until is None):
             missing = "increase" if self.increase is None else "increase_until"
             raise ValidationError({missing: "An increase needs its amount and the moment it ends."})
+
+
+class BudgetTier(VersionedRecord):
+    """A step of a budget's ladder: from a per cent of the limit on, a model is to serve. Several models at one per cent
+    are a step with several models, the first one first."""
+
+    counter: ClassVar[type[VersionCounter]] = AccessVersion
+
+    budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="tiers")
+    threshold = models.PositiveSmallIntegerField(
+        "from per cent", validators=[MinValueValidator(1), MaxValueValidator(100)]
+    )
+    model = models.CharField("model", max_length=100)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["threshold", "position", "pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["budget", "threshold", "model"], name="governance_budget_tier_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.budget.identifier}: {self.model} from {self.threshold} %"

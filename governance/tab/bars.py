@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from budgets.readouts import Standing
+from budgets.scopes import BudgetSpec
+from budgets.tiers import step_of
 from governance.spelling import spell_cost
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetBar:
     """A budget in one account. Parts of the limit are in per cent, and together at most 100; ``address`` leads to the
-    account, ``None`` of one in which nothing was ever reserved."""
+    account, ``None`` of one in which nothing was ever reserved. ``tier`` says which step of the ladder is in force."""
 
     standing: Standing
     scope: str
@@ -25,9 +27,11 @@ class BudgetBar:
     left: str
     limit: str
     address: str | None
+    has_thresholds: bool
+    tier: str
 
 
-def bar_of(standing: Standing) -> BudgetBar:
+def bar_of(standing: Standing, budget: BudgetSpec) -> BudgetBar:
     """What a bar shows of a budget in one account."""
     spent = standing.percent(standing.spent)
     reserved = min(100 - spent, standing.percent(standing.reserved))
@@ -43,5 +47,17 @@ def bar_of(standing: Standing) -> BudgetBar:
         uncertain_from=spent + reserved,
         uncertain_percent=min(100 - spent - reserved, standing.percent(standing.uncertain)),
         address=None if standing.pk is None else reverse("admin:budgets_account_change", args=[standing.pk]),
+        has_thresholds=bool(budget.thresholds),
+        tier=_tier(standing, budget),
         **spelled,
     )
+
+
+def _tier(standing: Standing, budget: BudgetSpec) -> str:
+    reached = step_of(budget, standing.crossed)
+    if reached is None:
+        return ""
+    tier, _ = reached
+    targets = ", ".join(tier.targets)
+    words = f"only {targets} may serve" if budget.enforces_targets else f"{targets} goes first"
+    return f"Tier from {tier.threshold} % in force: {words}"

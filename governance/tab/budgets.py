@@ -43,9 +43,11 @@ class BudgetsPanel:
 
 
 def answer(request: HttpRequest) -> Content:
-    """How budgets stand: two queries, however many budgets and accounts there are."""
+    """How budgets stand: a handful of queries, however many budgets and accounts there are."""
     now = timezone.now()
-    rows = {row.identifier: row for row in Budget.objects.filter(is_active=True, retired_at=None)}
+    rows = {
+        row.identifier: row for row in Budget.objects.filter(is_active=True, retired_at=None).prefetch_related("tiers")
+    }
     specs = [spec_of(row) for row in rows.values()]
     found = standings(specs, now=now)
     shown = [
@@ -71,7 +73,7 @@ def _row(row: Budget, spec: BudgetSpec, found: Sequence[Standing], *, limit: int
         url=reverse("admin:governance_budget_change", args=[row.pk]),
         rule=f"{spec.scope}: {spell_cost(limit, spec.currency)}, {window}, {kind}",
         is_increased=limit != spec.limit,
-        bars=[bar_of(each) for each in found[:MOST_ACCOUNTS]],
+        bars=[bar_of(each, spec) for each in found[:MOST_ACCOUNTS]],
         others=max(0, len(found) - MOST_ACCOUNTS),
         is_exhausted=any(each.left <= 0 for each in found),
     )

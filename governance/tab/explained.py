@@ -33,6 +33,7 @@ from governance.spelling import ABSENT, capability_words, spell_cost, spell_rate
 from governance.tab.addresses import address_of
 from routing.core.decision import Decision
 from routing.core.signals import MIN_CALLS, HealthFigure
+from routing.core.tiers import BudgetTier
 from routing.core.transcript import restore
 from routing.core.vocabulary import LABELS, OPERATION_CAPABILITY, Labels, Selection, SignalName
 from telemetry.models import Call
@@ -89,7 +90,7 @@ WORDS = Labels(
         OpenNeed.REASONING: "Reasoning, if it asks for it",
         OpenNeed.PROMPT_CACHING: "Prompt caching, if it marks a part for it",
         OpenNeed.CONTEXT_LENGTH: "A context that holds its prompt",
-        OpenNeed.KEY: "A key that allows the models and the fallback configurations",
+        OpenNeed.KEY: "A key that allows the models and the fallback configurations, and has no budget past a tier",
         OpenNeed.COST_CEILING: "A cost below the ceiling that the caller may send",
     },
     {
@@ -251,7 +252,15 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "Cost compared by", _basis(explanation)
     used = ", ".join(LABELS[name] for name in explanation.signals_used)
     yield "Signals that moved it", used or ("none" if explanation.mode is None else "none: priority and ties decided")
+    yield "Tiers of budgets", "; ".join(map(_tier, explanation.tiers))
     yield "Not in service", ", ".join(explanation.unavailable)
+
+
+def _tier(tier: BudgetTier) -> str:
+    targets = ", ".join(tier.targets) or "nobody"
+    return (
+        f"{tier.told}: {f'only {targets} may serve' if tier.is_strict else f'{targets} goes first where it may serve'}"
+    )
 
 
 def _criteria(explanation: Explanation) -> str:

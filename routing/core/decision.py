@@ -16,6 +16,7 @@ from routing.core.pricing import price_at
 from routing.core.ranking import Reading, in_listed_order, rank
 from routing.core.requirements import UNLIMITED, Limits, Requirements
 from routing.core.signals import NO_FIGURES, Figures, HistoryFigure
+from routing.core.tiers import BudgetTier, substitutes
 from routing.core.vocabulary import (
     CostBasis,
     DecisionState,
@@ -66,7 +67,8 @@ class Decision:
         signals_used: the signals that moved the decision.
         eligible: candidates that may serve, best first.
         refused: candidates that may not, in candidate order.
-        unavailable: identifiers the configuration names that are not in service.
+        unavailable: identifiers the configuration, or a strict tier for it, names that are not in service.
+        tiers: the tiers of budgets that were in force.
     """
 
     configuration: str
@@ -87,6 +89,7 @@ class Decision:
     eligible: tuple[Candidate, ...] = ()
     refused: tuple[Candidate, ...] = ()
     unavailable: tuple[str, ...] = ()
+    tiers: tuple[BudgetTier, ...] = ()
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -126,6 +129,12 @@ class Decision:
         """Whether the caller's key is all that stood in the way of every candidate."""
         reasons = {each.rejection.reason for each in self.refused if each.rejection is not None}
         return not self.eligible and reasons == {RejectionReason.NOT_PERMITTED}
+
+    @property
+    def is_for_targets_only(self) -> bool:
+        """Whether nobody may serve, and a strict tier of a budget is why other candidates may not."""
+        reasons = self.rejection_reasons
+        return not self.eligible and RejectionReason.BUDGET_TARGET_ONLY in reasons
 
     def refusals(self, *, allowed_models: frozenset[str] | None = None) -> tuple[str, ...]:
         """One line for every refused candidate with its reason, and for every model that is not in service.
@@ -188,7 +197,7 @@ def decide(
         limits: what the caller, budgets and content rules allow.
         figures: what has been measured; figures the mode does not look at are carried, never counted.
     """
-    models, unavailable = _candidates(configuration, catalogue)
+    models, unavailable = _candidates(configuration, catalogue, limits.tiers)
     screen = Screen(
         selection=configuration.selection,
         criteria=configuration.criteria,
@@ -220,6 +229,7 @@ def decide(
         refused=tuple(refused),
         unavailable=unavailable,
         history_known=history_known,
+        tiers=limits.tiers,
     )
     if configuration.selection is Selection.CRITERIA:
         return _by_rank(outcome)
@@ -238,6 +248,7 @@ class _Outcome:
     refused: tuple[Candidate, ...]
     unavailable: tuple[str, ...]
     history_known: bool
+    tiers: tuple[BudgetTier, ...]
 
 
 def _by_rank(outcome: _Outcome) -> Decision:
@@ -272,6 +283,8 @@ def _by_rank(outcome: _Outcome) -> Decision:
             for at in ranking.order
         ),
         refused=outcome.refused,
+        unavailable=outcome.unavailable,
+        tiers=outcome.tiers,
     )
 
 
@@ -298,14 +311,26 @@ def _in_order(outcome: _Outcome) -> Decision:
         ),
         refused=outcome.refused,
         unavailable=outcome.unavailable,
+        tiers=outcome.tiers,
     )
 
 
-def _candidates(configuration: ConfigurationSpec, catalogue: Catalogue) -> tuple[Sequence[ModelSpec], tuple[str, ...]]:
-    """The models to consider, in order, and the names that stand for none. A name given twice counts once."""
+def _candidates(
+    configuration: ConfigurationSpec, catalogue: Catalogue, tiers: Sequence[BudgetTier]
+) -> tuple[Sequence[ModelSpec], tuple[str, ...]]:
+    """The models to consider, in order, and the names that stand for none. A name given twice counts once.
+
+    What tiers of budgets name may serve besides, since they are to serve instead; but whoever names a model gets it, or
+    nothing.
+    """
+    wanted = substitutes(each for each in tiers if each.is_strict) if tiers else ()
+    missing = tuple(name for name in wanted if name not in catalogue.by_identifier)
     if configuration.selection is Selection.CRITERIA:
-        return catalogue.models, ()
-    named = {name: catalogue.by_identifier.get(name) for name in configuration.models}
+        return catalogue.models, missing
+    named = {name: catalogue.by_identifier.get(name) for name in (*configuration.models, *missing)}
+    if tiers and configuration.selection is not Selection.OVERRIDE:
+        there = (name for name in substitutes(tiers) if name in catalogue.by_identifier)
+        named |= {name: catalogue.by_identifier[name] for name in there if name not in named}
     unavailable = tuple(name for name, model in named.items() if model is None)
     return [model for model in named.values() if model is not None], unavailable
 

@@ -116,14 +116,18 @@ class Screen:
 def _of_limits(limits: Limits) -> Iterator[tuple[RejectionReason, Constraint]]:
     """What the key, strict budget tiers and content rules allow."""
     allowed, regions = limits.allowed_models, limits.regions
-    targets = frozenset.intersection(*limits.budget_targets) if limits.budget_targets else None
+    named = frozenset.intersection(*limits.budget_targets) if limits.budget_targets else None
+    strict = [each for each in limits.tiers if each.is_strict]
 
     def not_permitted(model: ModelSpec, price: Price | None) -> str | None:
         return None if allowed is None or model.identifier in allowed else _plain(RejectionReason.NOT_PERMITTED)
 
     def not_a_target(model: ModelSpec, price: Price | None) -> str | None:
-        named = targets is None or model.identifier in targets
-        return None if named else _plain(RejectionReason.BUDGET_TARGET_ONLY)
+        for tier in strict:
+            if model.identifier not in tier.targets:
+                return tier.told
+        is_one = named is None or model.identifier in named
+        return None if is_one else _plain(RejectionReason.BUDGET_TARGET_ONLY)
 
     def not_internal(model: ModelSpec, price: Price | None) -> str | None:
         provider = model.provider
@@ -148,7 +152,7 @@ def _of_limits(limits: Limits) -> Iterator[tuple[RejectionReason, Constraint]]:
 
     if allowed is not None:
         yield RejectionReason.NOT_PERMITTED, not_permitted
-    if targets is not None:
+    if strict or named is not None:
         yield RejectionReason.BUDGET_TARGET_ONLY, not_a_target
     if limits.internal_only:
         yield RejectionReason.BOUNDARY_NOT_ALLOWED, not_internal

@@ -1,8 +1,8 @@
 """From decisions to the routes a call will walk: candidates in order, then the fallback configurations.
 
-A class rule or a session pin may move one *eligible* candidate to the head; neither can make a refused one
-eligible. Fallback configurations are decided on their own terms, one hop deep. What was passed over stands in
-the plan as a value, because a router that will not say why it avoided something cannot be debugged at night.
+A budget's advisory tier, a class rule or a session pin may move one *eligible* candidate to the head; none of them can
+make a refused one eligible. Fallback configurations are decided on their own terms, one hop deep. What was passed over
+stands in the plan as a value, because a router that will not say why it avoided something cannot be debugged at night.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,17 +11,28 @@ from dataclasses import dataclass, replace
 from routing.core.catalogue import ModelSpec
 from routing.core.decision import Candidate, Decision
 from routing.core.failures import Failure, FailureKind
+from routing.core.tiers import BudgetTier
 from routing.core.vocabulary import LABELS, SkipReason
 
 PIN = "pin"
 UNKNOWN_HEALTH = 0.5
+
+BUDGET_TARGET_UNAVAILABLE = "budget_target_unavailable"
+"""The code of a failure whose cause is that a strict tier leaves nobody who may serve."""
+
+BUDGET_TARGET_CHANGED = "budget_target_changed"
+"""The code of a failure whose cause is that a strict tier came into force while the call was under way."""
+
+BUDGET_TIERS_UNREAD = "budget_tiers_unread"
+"""The code of a failure whose cause is that nobody can tell whether a strict tier is in force."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
     """A wish to be served by one model.
 
-    ``label`` is ``pin`` or a class rule's name; ``shadow`` means that the rule only says what it would have done.
+    ``label`` is ``pin``, ``tier:`` with a budget's identifier, or a class rule's name; ``shadow`` means that the rule
+    only says what it would have done.
     """
 
     model: str
@@ -119,7 +130,8 @@ def healthiest_first(
 class Plan:
     """The routes in the order they will be asked, what was passed over, and whose preference headed it.
 
-    ``preference`` is empty, ``pin``, a class rule's name, or such a name followed by ``(shadow)``.
+    ``preference`` is empty, ``pin``, ``tier:`` with a budget's identifier, a class rule's name, or such a name followed
+    by ``(shadow)``.
     """
 
     steps: tuple[Step, ...]
@@ -140,11 +152,12 @@ def plan(
     Args:
         decision: of the configuration asked for.
         limit: how many of its candidates may be walked (at least one).
-        preference: moves its model to the head if that model is eligible; a shadow moves nothing.
+        preference: moves its model to the head if that model is eligible; a shadow moves nothing. What a tier of a
+            budget wishes goes before it.
         fallbacks: the configuration's fallbacks in order; their own fallbacks are never followed.
         allowed_models: what the caller's key may use; a skip's words name no others.
     """
-    ordered, applied = _preferred(decision.eligible, preference)
+    ordered, applied = _preferred(decision.eligible, tier_preference(decision) or preference)
     steps = [Step(decision.configuration, each.model) for each in ordered[: max(1, limit)]]
     planned = {step.model.identifier for step in steps}
     skips: list[Skip] = []
@@ -156,7 +169,8 @@ def plan(
             detail = fallback.decision.refusal(allowed_models=allowed_models)
             skips.append(Skip.of(fallback.configuration, SkipReason.NOTHING_ELIGIBLE, detail))
         room = max(1, fallback.limit)
-        for each in fallback.decision.eligible:
+        wished, _ = _preferred(fallback.decision.eligible, tier_preference(fallback.decision))
+        for each in wished:
             if room == 0:
                 break
             if each.model.identifier in planned:
@@ -166,6 +180,41 @@ def plan(
             planned.add(each.model.identifier)
             steps.append(Step(fallback.configuration, each.model))
     return Plan(tuple(steps), tuple(skips), applied)
+
+
+def tier_preference(decision: Decision) -> Preference | None:
+    """What an advisory tier wishes for: the target that goes first anyway, else the best of those that may serve."""
+    eligible = [each.model.identifier for each in decision.eligible]
+    for tier in decision.tiers:
+        wished = [target for target in tier.targets if target in eligible]
+        if not tier.is_strict and wished:
+            first = eligible[0] if eligible[0] in wished else wished[0]
+            return Preference(first, f"tier:{tier.budget}")
+    return None
+
+
+def tier_failure(tiers: Sequence[BudgetTier], message: str, *, code: str, may_know: frozenset[str] | None) -> Failure:
+    """The failure of a call that strict tiers leave nobody for, with the first tier's figures.
+
+    Where it cannot be read whether they are in force, the call may be made again in a moment.
+    """
+    strict = [each for each in tiers if each.is_strict]
+    unread = next((each for each in strict if each.percent is None), None)
+    if unread is not None:
+        message = f"{unread.told}, and nothing is sent until it can: {message}"
+        return Failure(FailureKind.TRANSIENT, message, code=BUDGET_TIERS_UNREAD, retry_after=1.0)
+    details: dict[str, str | None] = {}
+    if strict:
+        first = strict[0]
+        known = [each for each in first.targets if may_know is None or each in may_know]
+        details = {
+            "budget": first.budget,
+            "threshold": str(first.threshold),
+            "percent": str(first.percent),
+            "targets": ", ".join(known) or None,
+        }
+        message = f"{'; '.join(each.told for each in strict)}: {message}"
+    return Failure(FailureKind.OVER_BUDGET, message, code=code, details=details)
 
 
 def final_failure(
@@ -182,8 +231,9 @@ def final_failure(
     The last provider error, since it is real and has its own advice; else ``over_budget`` if a route was skipped for
     money, and ``transient`` if its budget could not be asked, each in the words of the first such route; else
     ``transient`` if one was resting or saturated; else ``internal_error`` if one cannot be used as it is set up; else
-    ``forbidden`` if only the key stood in the way; else ``unsupported``. Every skip and every refusal is listed. If
-    routes only rest, it says after how long the first of them may be asked.
+    ``over_budget`` if a strict tier of a budget left nobody; else ``forbidden`` if only the key stood in the way; else
+    ``unsupported``. Every skip and every refusal is listed. If routes only rest, it says after how long the first of
+    them may be asked.
 
     Args:
         decision: of the configuration asked for.
@@ -200,7 +250,7 @@ def final_failure(
         message = f"{last.message} (not answered either: {before})" if before else last.message
         return replace(last, message=message)
     reasons = {skip.reason for skip in skips}
-    for reason in (SkipReason.NOT_AFFORDABLE, SkipReason.LEDGER_UNREACHABLE):
+    for reason in (SkipReason.BUDGET_TARGET_ONLY, SkipReason.NOT_AFFORDABLE, SkipReason.LEDGER_UNREACHABLE):
         first = next((skip.failure for skip in skips if skip.reason is reason and skip.failure is not None), None)
         if first is not None:
             listing = "; ".join([*skipped, *refusals])
@@ -211,6 +261,9 @@ def final_failure(
         kind, message, passed = FailureKind.TRANSIENT, "every route left is resting or busy", refusals
     elif SkipReason.UNUSABLE in reasons:
         kind, message, passed = FailureKind.INTERNAL, "no route can be used as it is set up", refusals
+    elif decision.is_for_targets_only:
+        words = "; ".join([decision.refusal(allowed_models=allowed_models), *skipped])
+        return tier_failure(decision.tiers, words, code=BUDGET_TARGET_UNAVAILABLE, may_know=allowed_models)
     elif decision.eligible:
         kind, message, passed = FailureKind.UNSUPPORTED, "no route can serve the request", refusals
     else:

@@ -12,6 +12,7 @@ from routing.core.calls import CallRequest
 from routing.core.conversation import INSTRUCTING, FilePart, ImagePart, Message, OpaquePart, Part, Role, TextPart
 from routing.core.embeddings import Input
 from routing.core.money import Money, round_half_up
+from routing.core.tiers import BudgetTier
 from routing.core.vocabulary import OPERATION_CAPABILITY, Capability, Operation, ServiceTier
 
 BYTES_PER_TOKEN = 4
@@ -101,7 +102,8 @@ class Limits:
 
     Attributes:
         allowed_models: identifiers of the models the key may use.
-        budget_targets: one set of model identifiers for each strict tier in force.
+        budget_targets: one set of model identifiers for each of the strict tiers of which no more is known.
+        tiers: the tiers of budgets that are in force: the strict ones, and an advisory one.
         internal_only: a content rule demands an internal destination.
         on_device: the caller demands that data stays on-device.
         regions: the regions the call may go to.
@@ -110,6 +112,7 @@ class Limits:
 
     allowed_models: frozenset[str] | None = None
     budget_targets: tuple[frozenset[str], ...] = ()
+    tiers: tuple[BudgetTier, ...] = ()
     internal_only: bool = False
     on_device: bool = False
     regions: frozenset[str] | None = None

@@ -18,6 +18,7 @@ from routing.core.policy import PolicyMode, RoutingPolicy
 from routing.core.pricing import Price, Rates
 from routing.core.requirements import Limits, Requirements
 from routing.core.signals import Figures, HealthFigure, HistoryFigure
+from routing.core.tiers import BudgetTier, substitutes
 from routing.core.transcript import outline
 from routing.core.vocabulary import (
     DataBoundary,
@@ -34,8 +35,8 @@ _TOLERANCE = 1e-4  # an expected figure may be written with four decimals
 
 _TOP = frozenset(
     {"mode", "call_history", "operation", "criteria", "models", "expect", "selection", "order", "enforcement",
-     "telemetry", "reach", "boundary", "region", "estimated_tokens", "allowed_models", "budget_targets", "currency",
-     "description"}
+     "telemetry", "reach", "boundary", "region", "estimated_tokens", "allowed_models", "budget_targets",
+     "budget_tiers", "currency", "description"}
 )  # fmt: skip
 _CRITERIA = frozenset(
     {"capabilities", "adapter_types", "min_context_length", "max_cost_input", "prefer_lowest_cost",
@@ -46,6 +47,7 @@ _MODEL = frozenset(
      "capabilities", "context_length", "max_output", "price_input", "price_output", "price_currency", "quality",
      "health", "history", "reach", "data_boundary", "region", "consecutive_failures"}
 )  # fmt: skip
+_TIER = frozenset({"budget", "threshold", "percent", "targets", "strict"})
 _HEALTH = frozenset({"samples", "successes", "mean_latency_ms"})
 _HISTORY = frozenset({"calls", "mean_latency_ms", "priced_calls", "mean_cost_usd", "mean_cost", "currency"})
 
@@ -118,13 +120,13 @@ def _read(content: object) -> Scenario:
             raise FieldError(f"models[{index}].identifier: {shown(identifier)} is the name of two models")
     operation = top.word("operation", Operation, None)
     selection = top.word("selection", Selection, Selection.CRITERIA)
-    if selection in (Selection.FIXED, Selection.OVERRIDE) and len(models) > 1:
-        raise FieldError(f"models: a selection of {selection.value} names one model, not {len(models)}")
+    tiers = _tiers(top)
+    named = _named(selection, identifiers, tiers)
     return Scenario(
         configuration=ConfigurationSpec(
             identifier="scenario",
             selection=selection,
-            models=() if selection is Selection.CRITERIA else tuple(identifiers),
+            models=named,
             order=top.word("order", ListedOrder, ListedOrder.AS_LISTED),
             criteria=criteria,
         ),
@@ -137,6 +139,7 @@ def _read(content: object) -> Scenario:
         limits=Limits(
             allowed_models=top.names("allowed_models"),
             budget_targets=_targets(top),
+            tiers=tiers,
             internal_only=top.only("boundary", DataBoundary.INTERNAL),
             on_device=top.only("reach", Reach.SELF_HOSTED),
             regions=_regions(top),
@@ -295,6 +298,38 @@ def _targets(fields: Fields) -> tuple[frozenset[str], ...]:
         return tuple(tiers.names(index) or frozenset() for index in each_tier)
     names = fields.names("budget_targets")
     return () if names is None else (names,)
+
+
+def _tiers(fields: Fields) -> tuple[BudgetTier, ...]:
+    """Tiers of budgets that are in force. Without a per cent it could not be read whether they are."""
+    return tuple(
+        BudgetTier(
+            budget=tier.text("budget", ""),
+            threshold=tier.whole("threshold", 100, most=100),
+            percent=tier.whole("percent", None, most=100),
+            targets=tuple(_in_order(tier, "targets")),
+            is_strict=tier.flag("strict", False),
+        )
+        for tier in (fields.records("budget_tiers", _TIER) if fields.has("budget_tiers") else ())
+    )
+
+
+def _in_order(fields: Fields, name: str) -> list[str]:
+    """A list of names in the order in which it is written."""
+    known, value = fields.names(name) or frozenset(), fields.value(name)
+    return [str(each) for each in value if each in known] if isinstance(value, list) else []
+
+
+def _named(selection: Selection, identifiers: list[str], tiers: tuple[BudgetTier, ...]) -> tuple[str, ...]:
+    """The models that the configuration names. Of a fixed one that is the first; others are targets of tiers."""
+    if selection is Selection.CRITERIA:
+        return ()
+    if selection is Selection.LISTED:
+        return tuple(identifiers)
+    others = [each for each in identifiers[1:] if selection is Selection.OVERRIDE or each not in substitutes(tiers)]
+    if others:
+        raise FieldError(f"models: a selection of {selection.value} names one model, not {len(others) + 1}")
+    return tuple(identifiers[:1])
 
 
 def _regions(fields: Fields) -> frozenset[str] | None:

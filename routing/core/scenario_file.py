@@ -7,7 +7,7 @@ that were not in service are left out, since a scenario's models are all in serv
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from routing.core.configuration import NO_CRITERIA
@@ -15,6 +15,7 @@ from routing.core.decision import Candidate, Decision
 from routing.core.money import format_nanos
 from routing.core.ranking import Reading
 from routing.core.scenario import read_scenario
+from routing.core.tiers import BudgetTier, substitutes
 from routing.core.transcript import outline
 from routing.core.vocabulary import OPERATION_CAPABILITY, DataBoundary, Reach, RejectionReason, Selection
 
@@ -50,7 +51,8 @@ def scenario_of(decision: Decision, *, call_history: bool | None = None, descrip
             "criteria": _criteria(decision),
         }
     )
-    content = {**asked, **_limits(saved), "models": [_model(each, decision.currency) for each in saved]}
+    limits = {**_limits(saved, tiers=decision.tiers), **_tiers(decision)}
+    content = {**asked, **limits, "models": [_model(each, decision.currency) for each in _fixed_first(saved, decision)]}
     return {**content, "expect": _expectation(content)}
 
 
@@ -82,7 +84,31 @@ def _criteria(decision: Decision) -> dict[str, Any]:
     )
 
 
-def _limits(saved: Iterable[Candidate]) -> dict[str, Any]:
+def _tiers(decision: Decision) -> dict[str, Any]:
+    tiers = [
+        _said(
+            {
+                "budget": each.budget,
+                "threshold": each.threshold,
+                "percent": each.percent,
+                "targets": list(each.targets),
+                "strict": each.is_strict,
+            }
+        )
+        for each in decision.tiers
+    ]
+    return {"budget_tiers": tiers} if tiers else {}
+
+
+def _fixed_first(saved: Sequence[Candidate], decision: Decision) -> list[Candidate]:
+    """Of a fixed selection the model that it names comes first, and is no target of a tier where others are."""
+    if decision.selection is not Selection.FIXED:
+        return list(saved)
+    targets = substitutes(decision.tiers)
+    return sorted(saved, key=lambda each: each.model.identifier in targets)
+
+
+def _limits(saved: Iterable[Candidate], *, tiers: Sequence[BudgetTier]) -> dict[str, Any]:
     """Limits that refuse exactly whom the decision's limits refused, each asked in the order of the reasons."""
     reasons = [(each, None if each.rejection is None else each.rejection.reason) for each in saved]
     order = {reason: place for place, reason in enumerate(RejectionReason)}
@@ -97,7 +123,7 @@ def _limits(saved: Iterable[Candidate]) -> dict[str, Any]:
     limits: dict[str, Any] = {}
     if refused(RejectionReason.NOT_PERMITTED):
         limits["allowed_models"] = [each.model.identifier for each in passed(RejectionReason.NOT_PERMITTED)]
-    if refused(RejectionReason.BUDGET_TARGET_ONLY):
+    if refused(RejectionReason.BUDGET_TARGET_ONLY) and not tiers:
         names = [each.model.identifier for each in passed(RejectionReason.BUDGET_TARGET_ONLY)]
         limits["budget_targets"] = [names]
     if refused(RejectionReason.BOUNDARY_NOT_ALLOWED):

@@ -22,6 +22,7 @@ from routing.core.policy import PolicyMode
 from routing.core.pricing import Price, Rates
 from routing.core.ranking import Reading
 from routing.core.signals import HealthFigure, HistoryFigure
+from routing.core.tiers import BudgetTier
 from routing.core.vocabulary import (
     CostBasis,
     DataBoundary,
@@ -69,6 +70,7 @@ def document(decision: Decision) -> dict[str, Any]:
         "selected": None if decision.selected is None else decision.selected.model.identifier,
         "unavailable": list(decision.unavailable),
         "candidates": [_candidate(each) for each in decision.candidates],
+        **({"tiers": [_tier(each) for each in decision.tiers]} if decision.tiers else {}),
     }
 
 
@@ -134,6 +136,7 @@ def _restored(content: Mapping[str, Any]) -> Decision:
         eligible=tuple(each for each in candidates if each.rejection is None),
         refused=tuple(each for each in candidates if each.rejection is not None),
         unavailable=tuple(content["unavailable"]),
+        tiers=tuple(BudgetTier(**{**each, "targets": tuple(each["targets"])}) for each in content.get("tiers", ())),
     )
 
 
@@ -218,6 +221,16 @@ def _outlined(candidate: Candidate) -> dict[str, Any]:
         "signals": {name.value: value for name, value in candidate.signals.items()},
         "reason": None,
         **({"observed": list(candidate.observed)} if candidate.observed else {}),
+    }
+
+
+def _tier(tier: BudgetTier) -> dict[str, Any]:
+    return {
+        "budget": tier.budget,
+        "threshold": tier.threshold,
+        "percent": tier.percent,
+        "targets": list(tier.targets),
+        "is_strict": tier.is_strict,
     }
 
 

@@ -187,6 +187,7 @@ class SkipReason(StrEnum):
     SATURATED = "saturated"
     NOT_AFFORDABLE = "notAffordable"
     LEDGER_UNREACHABLE = "ledgerUnreachable"
+    BUDGET_TARGET_ONLY = "budgetTargetOnly"
     CONTEXT_NO_LONGER = "contextNoLonger"
     UNUSABLE = "unusable"
     NOT_CARRIED = "notCarried"
@@ -325,6 +326,7 @@ LABELS = Labels(
         SkipReason.SATURATED: "The provider's concurrency limit is reached",
         SkipReason.NOT_AFFORDABLE: "A budget cannot afford the call",
         SkipReason.LEDGER_UNREACHABLE: "The ledger of budgets cannot be reached",
+        SkipReason.BUDGET_TARGET_ONLY: "Since the plan was made, a strict budget tier allows other models only",
         SkipReason.CONTEXT_NO_LONGER: "Its context is no longer than the one that was exceeded",
         SkipReason.UNUSABLE: "The provider's record cannot be used",
         SkipReason.NOT_CARRIED: "Its protocol has no place for something that the request asks for",

@@ -15,11 +15,13 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django import DjangoDbBlocker
 
+from budgets.crossings import Crossings, look
 from budgets.ledger import settle
 from budgets.scopes import Scope
+from governance.access.budgets import spec_of
 from governance.changes.records import save_record
 from governance.demo.seed import seed
-from governance.models import AccessKey, Application, AuditEvent, Batch, Budget, Submission
+from governance.models import AccessKey, Application, AuditEvent, Batch, Budget, BudgetTier, Submission
 from governance.questions import Question
 from governance.submissions.claims import Ending, end
 from governance.submissions.intake import submit_batch
@@ -101,16 +103,24 @@ def hand_in() -> None:
 
 
 def spend() -> None:
-    """A budget of which half is spent, with an attempt under way, one that nobody knows the end of, and an overrun."""
+    """A budget of which half is spent, past a step of its ladder, with an attempt under way, one that nobody knows the
+    end of, and an overrun."""
     now = timezone.now()
     team = Application.objects.all()[0].identifier
     budget = Budget(identifier="team-month", application=team, currency="USD", limit=10 * ONE, zone="Europe/Berlin")
-    save_record(budget, author=SOMEBODY)
+    budget.alert_thresholds, budget.enforce_targets = [25, 90], True
+    models = LanguageModel.objects.order_by("identifier").values_list("identifier", flat=True)[:3]
+    ladder = [
+        BudgetTier(budget=budget, threshold=threshold, model=model, position=position)
+        for position, (threshold, model) in enumerate(zip((50, 50, 90), models, strict=True))
+    ]
+    save_record(budget, author=SOMEBODY, parts=ladder)
     account = key_of(Scope(application=team), moment=now)
     for cost in (2 * ONE, 3 * ONE):  # the second one is above its bound
         settle(attempt=hold(claim(account, amount=2 * ONE), now=now), cost=Money(cost, "USD"), now=now)
     settle(attempt=hold(claim(account), now=now), cost=None, now=now)
     hold(claim(account), now=now)
+    look([spec_of(budget)], Crossings(), now=now)
 
 
 def pages() -> Iterator[str]:

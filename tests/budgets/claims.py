@@ -1,8 +1,10 @@
 """Claims and moments for tests of the ledger."""
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+from budgets.crossings import Crossed, Crossings, Spending, Watch
 from budgets.ledger import Claim, reserve
 from budgets.models import Account
 from budgets.scopes import AccountKey, Scope
@@ -38,3 +40,12 @@ def balance(account: AccountKey | None = None) -> tuple[int, int, int, int]:
     """Spent, reserved, uncertain, unmeasured; nothing at all of an account that was never opened."""
     row = Account.objects.filter(identity=(account or key_of()).identity).first()
     return (0, 0, 0, 0) if row is None else (row.spent, row.reserved, row.uncertain, row.unmeasured)
+
+
+def cross(
+    known: Crossings, watches: Iterable[Watch], spendings: Mapping[str, Spending], *, now: datetime
+) -> list[Crossed]:
+    """Note what has been crossed; gives what was new."""
+    news = known.news(watches, spendings, now=now)
+    known.note(news)
+    return news

@@ -18,7 +18,7 @@ from budgets.models import Account, Crossing, EntryError
 from budgets.scopes import EACH, BudgetSpec, Scope, Subject
 from budgets.windows import WindowKind
 from routing.core.money import Money
-from tests.budgets.claims import LATER, NOW, ONE, claim, hold, key_of
+from tests.budgets.claims import LATER, NOW, ONE, claim, cross, hold, key_of
 
 DESK = BudgetSpec("desk", Scope(application="helpdesk"), "USD", 10 * ONE, zone="Europe/Berlin", alerts=(50, 80, 100))
 WHO = Subject(application="helpdesk", key="key-1", user="agent-17", configuration="assistant", provider="prod-east")
@@ -81,7 +81,7 @@ def test_what_is_crossed_stays_so_whatever_becomes_of_the_limit(
         for step, amount in enumerate(spent):
             limit = limits[step % len(limits)]
             watch = Watch("desk", key_of(), limit, tuple(sorted(thresholds)))
-            fresh = known.note([watch], {watch.account.identity: Spending(amount, 0)}, now=NOW)
+            fresh = cross(known, [watch], {watch.account.identity: Spending(amount, 0)}, now=NOW)
             expected = {each for each in thresholds if each <= percent_of(amount, limit=limit)}
             assert {each.threshold for each in fresh} == expected - reached
             reached |= expected
@@ -119,10 +119,10 @@ def test_a_crossing_is_recorded_once_with_its_figures(django_assert_num_queries:
     known = Crossings()
     standing = spend(8 * ONE + ONE // 2)
     with django_assert_num_queries(2):
-        fresh = known.note(watches(), standing, now=LATER)
+        fresh = cross(known, watches(), standing, now=LATER)
     assert [(each.threshold, each.percent) for each in fresh] == [(50, 85), (80, 85)]
     with django_assert_num_queries(0):
-        assert known.note(watches(), standing, now=LATER) == []
+        assert cross(known, watches(), standing, now=LATER) == []
     row = Crossing.objects.get(threshold=80)
     assert (row.budget, row.limit, row.spent, row.uncertain, row.at) == ("desk", 10 * ONE, 8 * ONE + ONE // 2, 0, LATER)
     assert str(row) == "desk past 80 %"
@@ -132,8 +132,8 @@ def test_a_crossing_is_recorded_once_with_its_figures(django_assert_num_queries:
 @pytest.mark.django_db
 def test_of_two_processes_the_first_one_is_recorded_and_the_other_learns_it() -> None:
     one, other = Crossings(), Crossings()
-    one.note(watches(), spend(5 * ONE), now=LATER)
-    other.note(watches(), spend(ONE), now=LATER + timedelta(seconds=1))
+    cross(one, watches(), spend(5 * ONE), now=LATER)
+    cross(other, watches(), spend(ONE), now=LATER + timedelta(seconds=1))
     assert recorded() == [50]
     assert [each.spent for each in other.of(key_of().identity, "desk")] == [6 * ONE]
     was_read = other.is_read
@@ -149,13 +149,13 @@ def test_what_others_record_is_read_with_one_query_until_it_has_settled(
     moment = iter(range(0, 1000, 4))
     monkeypatch.setattr("budgets.crossings.time.monotonic", lambda: float(next(moment)))
     one, other = Crossings(), Crossings()
-    one.note(watches(), spend(5 * ONE), now=LATER)
+    cross(one, watches(), spend(5 * ONE), now=LATER)
     for _ in range(5):
         with django_assert_num_queries(1):
             other.read(now=LATER)
     assert [each.threshold for each in other.of(key_of().identity, "desk")] == [50]
     assert other._read_up_to == Crossing.objects.get().pk
-    one.note(watches(), spend(5 * ONE), now=LATER)
+    cross(one, watches(), spend(5 * ONE), now=LATER)
     other.read(now=LATER)
     assert [each.threshold for each in other.of(key_of().identity, "desk")] == [50, 80, 100]
 
@@ -176,16 +176,16 @@ def test_a_row_that_becomes_visible_late_is_not_missed() -> None:
 @pytest.mark.django_db
 def test_another_window_is_another_account() -> None:
     known = Crossings()
-    known.note(watches(), spend(8 * ONE), now=LATER)
+    cross(known, watches(), spend(8 * ONE), now=LATER)
     daily = replace(DESK, window=WindowKind.DAY)
-    assert known.note(watches(daily), spend(ONE, window=WindowKind.DAY), now=LATER) == []
+    assert cross(known, watches(daily), spend(ONE, window=WindowKind.DAY), now=LATER) == []
     assert known.of(key_of(window=WindowKind.DAY).identity, "desk") == ()
 
 
 @pytest.mark.django_db
 def test_windows_that_are_over_are_forgotten_an_hour_later() -> None:
     known = Crossings()
-    known.note(watches(), spend(8 * ONE), now=LATER)
+    cross(known, watches(), spend(8 * ONE), now=LATER)
     ends = key_of().window.ends
     assert ends is not None
     known.read(now=ends + timedelta(minutes=59))
@@ -225,7 +225,7 @@ def test_a_limit_of_nothing_is_used_up_by_whatever_was_spent() -> None:
 
 @pytest.mark.django_db
 def test_crossings_are_neither_changed_nor_removed() -> None:
-    Crossings().note(watches(), spend(5 * ONE), now=LATER)
+    cross(Crossings(), watches(), spend(5 * ONE), now=LATER)
     row = Crossing.objects.get()
     for change in (row.save, row.delete, Crossing.objects.all().delete, lambda: Crossing.objects.update(spent=0)):
         with pytest.raises(EntryError):
@@ -250,5 +250,5 @@ def test_what_could_not_be_recorded_is_found_again(unwritable: list[Any]) -> Non
     standing = {key_of().identity: Spending(5 * ONE, 0)}
     for _ in range(2):
         with pytest.raises(OperationalError):
-            known.note(watches(), standing, now=LATER)
+            cross(known, watches(), standing, now=LATER)
     assert len(unwritable) == 2

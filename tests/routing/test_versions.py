@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import close_old_connections, connection, models, transaction
 
-from governance.models import AccessKey, AccessVersion, SettingsVersion, SettingValue
+from governance.models import AccessKey, AccessVersion, BudgetTier, SettingsVersion, SettingValue
 from routing.models import CatalogueVersion, NamedRecord, Provider, VersionCounter, VersionedRecord
 from tests import factories
 
@@ -23,6 +23,10 @@ def _setting() -> SettingValue:
 def _key() -> AccessKey:
     issued: factories.IssuedKey = factories.AccessKeyFactory.create()
     return issued.record
+
+
+def _tier() -> BudgetTier:
+    return BudgetTier.objects.create(budget=factories.BudgetFactory.create(), threshold=80, model="fast")
 
 
 # A record of each versioned model, its counter, and a change of it.
@@ -41,6 +45,7 @@ RECORDS: dict[str, tuple[Make, type[VersionCounter], dict[str, Any]]] = {
     "governance.Application": (factories.ApplicationFactory.create, AccessVersion, {"name": "Help"}),
     "governance.AccessKey": (_key, AccessVersion, {"name": "Robot"}),
     "governance.Budget": (factories.BudgetFactory.create, AccessVersion, {"limit": 7}),
+    "governance.BudgetTier": (_tier, AccessVersion, {"position": 9}),
     "governance.SettingValue": (_setting, SettingsVersion, {"value": False}),
 }
 NAMED = [

@@ -10,20 +10,23 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from functools import partial
 
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
+from budgets.crossings import Spending, watches_of
 from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation
 from budgets.scopes import BudgetSpec, Subject, Unpriced
+from governance.decisions import within_tiers
 from governance.gateway.context import Answer, Attempt, CallContext, Proceed, Services
 from governance.gateway.streams import EndedStream
 from routing.core.calls import CallReply
 from routing.core.catalogue import ModelSpec
 from routing.core.failures import Failure, FailureKind
 from routing.core.money import Money, format_nanos
-from routing.core.plan import RouteSkipped, Step
+from routing.core.plan import BUDGET_TARGET_CHANGED, RouteSkipped, Step, tier_failure
 from routing.core.pricing import price_at
+from routing.core.tiers import strict_targets
 from routing.core.vocabulary import SkipReason
 from telemetry.records import new_call_id
 
@@ -50,11 +53,12 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     step = context.step
     if step is None:
         raise RuntimeError("budget runs behind fall_through")
+    _refuse_what_no_tier_allows(context, step)
     subject = _subject(context, step)
     budgets = context.standing.budgets.applying_to(subject)
     if not budgets:
         return await proceed(context)
-    booking = _Booking(context, attempt=new_call_id(), already_sent=len(context.notes.attempts))
+    booking = _Booking(context, budgets, subject)
     await booking.reserve(_claims(context, step.model, budgets, subject))
     try:
         answer = await proceed(context)
@@ -67,15 +71,36 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     return EndedStream(answer, booking.close)
 
 
+def _refuse_what_no_tier_allows(context: CallContext, step: Step) -> None:
+    """Look once more, before every attempt, whether strict tiers allow the route: one may have come into force since.
+
+    Raises:
+        RouteSkipped: one has, and does not.
+    """
+    ruling, standing = context.notes.ruling, context.standing
+    if ruling is None or not standing.budgets.has_tiers:
+        return
+    who = _subject(context, step)
+    asked = (ruling.decision.configuration, step.configuration)
+    tiers = within_tiers(standing, context.limits, who, *asked, now=context.started_at).tiers
+    targets = strict_targets(tiers)
+    if targets is not None and step.model.identifier not in targets:
+        told = f"{step.model.route} was planned before"
+        failure = tier_failure(tiers, told, code=BUDGET_TARGET_CHANGED, may_know=context.limits.allowed_models)
+        raise RouteSkipped(SkipReason.BUDGET_TARGET_ONLY, failure=failure)
+
+
 class _Booking:
     """What one attempt holds, until its outcome is booked."""
 
-    __slots__ = ("_already_sent", "_attempt", "_context", "_holding")
+    __slots__ = ("_already_sent", "_attempt", "_budgets", "_context", "_holding", "_subject")
 
-    def __init__(self, context: CallContext, *, attempt: UUID, already_sent: int) -> None:
+    def __init__(self, context: CallContext, budgets: Sequence[BudgetSpec], subject: Subject) -> None:
         self._context = context
-        self._attempt = attempt
-        self._already_sent = already_sent
+        self._budgets = budgets
+        self._subject = subject
+        self._attempt = new_call_id()
+        self._already_sent = len(context.notes.attempts)
         self._holding: asyncio.Task[None] | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> None:
@@ -118,10 +143,34 @@ class _Booking:
     def _close(self, outcome: Outcome) -> None:
         services, holding = self._context.services, self._holding
         if holding is not None and not holding.done():  # the call left before it was known what it holds
-            services.owe(_book_after(holding, services, outcome))
+            services.owe(self._book_after(holding, outcome))
             return
         # Said before the answer is given: the program may end with it.
-        services.owe(_book(services, outcome, services.bookkeeper.close(outcome)))
+        services.owe(self._book(outcome, services.bookkeeper.close(outcome)))
+
+    async def _book_after(self, holding: "asyncio.Task[None]", outcome: Outcome) -> None:
+        await asyncio.gather(holding, return_exceptions=True)
+        await self._book(outcome, self._context.services.bookkeeper.close(outcome))
+
+    async def _book(self, outcome: Outcome, booking: "asyncio.Future[Closed]") -> None:
+        closed = await _booked(self._context.services, outcome, booking)
+        if closed is not None:
+            await self._note_crossings(closed)
+
+    async def _note_crossings(self, closed: Closed) -> None:
+        """Note which thresholds of its budgets the outcome has crossed. What cannot be noted the next look finds."""
+        context, now = self._context, datetime.now(UTC)
+        watches = watches_of(self._budgets, self._subject, began=context.started_at, now=now)
+        if not watches:
+            return
+        crossings = context.standing.crossings
+        spendings = {name: Spending(each.spent, each.uncertain) for name, each in closed.balances.items()}
+        news = crossings.news(watches, spendings, now=now)
+        if news:
+            try:
+                await context.services.bridge.begin(partial(crossings.note, news))
+            except DatabaseFault as error:
+                logger.warning("crossed thresholds cannot be noted yet (%s)", type(error).__name__)
 
     def _outcome(self) -> Outcome:
         """What is to be said to the ledger."""
@@ -136,25 +185,21 @@ class _Booking:
         return sent.failure is not None and sent.failure.is_free and self._context.notes.first_token is None
 
 
-async def _book_after(holding: "asyncio.Task[None]", services: Services, outcome: Outcome) -> None:
-    await asyncio.gather(holding, return_exceptions=True)
-    await _book(services, outcome, services.bookkeeper.close(outcome))
-
-
-async def _book(services: Services, outcome: Outcome, booking: "asyncio.Future[Closed]") -> None:
-    """Where the ledger is away for long the attempt becomes an orphan, and its bound uncertain."""
+async def _booked(services: Services, outcome: Outcome, booking: "asyncio.Future[Closed]") -> Closed | None:
+    """What the outcome came to. Where the ledger is away for long the attempt becomes an orphan, and its bound
+    uncertain."""
     for seconds in (*_AGAIN, None):
         try:
-            await booking
-            return
+            return await booking
         except DatabaseFault as error:
             logger.warning("an outcome waits to be booked: the ledger cannot be reached (%s)", type(error).__name__)
         except Exception:
             logger.exception("an outcome cannot be booked; what was reserved for it becomes uncertain")
-            return
+            return None
         if seconds is not None:
             await asyncio.sleep(seconds)
             booking = services.bookkeeper.close(outcome)
+    return None
 
 
 def _subject(context: CallContext, step: Step) -> Subject:

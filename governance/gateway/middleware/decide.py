@@ -3,9 +3,10 @@
 The name asked for is authorised before anything is substituted for it.
 """
 
+from dataclasses import replace
 from difflib import get_close_matches
 
-from governance.decisions import lay_out, rule
+from governance.decisions import NOBODY, lay_out, rule
 from governance.gateway.context import Answer, CallContext, Proceed
 from governance.gateway.errors import MODEL_NOT_FOUND
 from governance.trace import note
@@ -20,13 +21,15 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
     """Decide; a call that nobody may serve ends here."""
     configuration = _configuration(context)
     note(configuration=configuration.identifier)
-    standing, notes = context.standing, context.notes
+    standing, notes, caller = context.standing, context.notes, context.caller
+    who = replace(NOBODY, application=caller.application, key=caller.key, user=context.user)
     notes.ruling = rule(
         standing,
         configuration,
         requirements=context.requirements,
         limits=context.limits,
         now=context.started_at,
+        who=who,
     )
     notes.plan = lay_out(
         standing,
@@ -36,6 +39,7 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         limits=context.limits,
         now=context.started_at,
         may_ask_for=context.caller.may_ask_for,
+        who=who,
     )
     if not notes.plan.steps:
         raise CallFailed(

@@ -107,6 +107,7 @@ NOT_ADDED = {
 # Tables without a page of their own, and where their rows are seen.
 ELSEWHERE = {
     "budgets.Carryover": "inside its account",
+    "governance.BudgetTier": "inside its budget",
     "routing.Price": "inside its model",
     "routing.ListedModel": "inside its configuration",
     "routing.FallbackLink": "inside its configuration",

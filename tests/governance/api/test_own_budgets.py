@@ -147,5 +147,5 @@ def test_it_costs_the_same_however_many_there_are(key_holder: Program, django_as
         users = BudgetFactory.create(user="*")
         for user in range(5):
             spend(users, ONE, user=f"agent-{user}-{number}")
-    with django_assert_num_queries(5):  # the key; usage by day; budgets, accounts by identity, accounts of each
+    with django_assert_num_queries(6):  # the key; usage by day; budgets, tiers, accounts by identity, accounts of each
         assert len(told(key_holder)) == 6

@@ -42,7 +42,7 @@ LISTS = {
     "evaluations": 1,
     "applications": 1,
     "keys": 1,
-    "budgets": 2,
+    "budgets": 3,
     "settings": 1,
     "audit": 1,
 }

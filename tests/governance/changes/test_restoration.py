@@ -28,7 +28,16 @@ from governance.changes.records import (
 from governance.changes.restoration import MODELS, STAYS, differs, find_record, preview, restore
 from governance.changes.settings import clear_setting, store_setting
 from governance.changes.webhooks import save_webhook
-from governance.models import AccessKey, AuditEvent, Budget, Revision, SettingsVersion, SettingValue, Webhook
+from governance.models import (
+    AccessKey,
+    AuditEvent,
+    Budget,
+    BudgetTier,
+    Revision,
+    SettingsVersion,
+    SettingValue,
+    Webhook,
+)
 from routing.credentials import read_key
 from routing.models import (
     CatalogueVersion,
@@ -135,9 +144,12 @@ def change_application() -> str:
 
 def change_budget() -> str:
     budget = Budget(identifier="all-of-it", limit=5)
-    save_record(budget, author=SOMEBODY)
+    cheap = LanguageModelFactory.create(identifier="cheap").identifier
+    tiers = [BudgetTier(budget=budget, threshold=each, model=cheap) for each in (60, 90)]
+    save_record(budget, author=SOMEBODY, parts=tiers)
     budget.limit, budget.window, budget.application = 7, "day", ApplicationFactory.create().identifier
-    save_record(budget, author=SOMEBODY)
+    budget.enforce_targets = True
+    save_record(budget, author=SOMEBODY, parts_removed=tiers[:1])
     return "all-of-it"
 
 

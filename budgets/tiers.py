@@ -1,0 +1,72 @@
+"""Which tiers of budgets are in force for a call, by what was crossed in the accounts that it counts in.
+
+Asked for every call where any budget has tiers, so it reads no database: what was crossed is in the process's memory.
+A tier in force is one for the whole window, whatever becomes of the limit afterwards.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from budgets.crossings import Crossed, Crossings
+from budgets.scopes import BudgetBook, BudgetSpec, Subject, Tier
+from routing.core.tiers import BudgetTier
+
+
+def tiers_for(
+    book: BudgetBook, subjects: Iterable[Subject], crossings: Crossings, *, moment: datetime
+) -> tuple[BudgetTier, ...]:
+    """The tiers in force for a call that counts as each of these subjects: every strict one, and of the advisory ones
+    that with the highest threshold, of equal ones the first by its budget's identifier.
+
+    Args:
+        book: the budgets in force.
+        subjects: who asks, for the configuration asked for and, behind it, for one that it falls back to. Which
+            provider serves is not known yet, so a budget that names one has no tiers.
+        crossings: what was crossed.
+        moment: when the call began.
+    """
+    if not book.has_tiers:
+        return ()
+    found: dict[str, BudgetTier] = {}
+    for subject in subjects:
+        for budget in book.applying_to(subject):
+            tier = _tier(budget, subject, crossings, moment=moment) if budget.tiers else None
+            known = found.get(budget.identifier)
+            if tier is not None and (known is None or known.threshold < tier.threshold):
+                found[budget.identifier] = tier
+    ordered = sorted(found.values(), key=lambda each: each.budget)
+    advisory = max((each for each in ordered if not each.is_strict), key=lambda each: each.threshold, default=None)
+    return tuple(each for each in ordered if each.is_strict or each is advisory)
+
+
+def _tier(budget: BudgetSpec, subject: Subject, crossings: Crossings, *, moment: datetime) -> BudgetTier | None:
+    """The highest step of a budget's ladder that is in force; ``None`` if none is.
+
+    A step is in force once its threshold, or a higher one that is not in the ladder any more, was crossed. What may
+    cost nothing is used up from the beginning. Where it was never read what is crossed, a strict ladder allows nobody.
+    """
+    is_strict = budget.enforces_targets
+    if budget.limit_at(moment) <= 0:
+        last = budget.tiers[-1]
+        return BudgetTier(budget.identifier, last.threshold, 100, last.targets, is_strict)
+    if not crossings.is_read:
+        return BudgetTier(budget.identifier, budget.tiers[0].threshold, None, (), is_strict) if is_strict else None
+    reached = step_of(budget, crossings.of(budget.account_of(subject, moment=moment).identity, budget.identifier))
+    if reached is None:
+        return None
+    tier, by = reached
+    return BudgetTier(budget.identifier, tier.threshold, by.percent, tier.targets, is_strict)
+
+
+def step_of(budget: BudgetSpec, crossed: Sequence[Crossed]) -> tuple[Tier, Crossed] | None:
+    """The highest step of a budget's ladder that was reached in an account, and what reached it first.
+
+    Args:
+        budget: the budget.
+        crossed: what it has crossed there, ascending by threshold.
+    """
+    for tier in reversed(budget.tiers):
+        by = [each for each in crossed if each.threshold >= tier.threshold]
+        if by:
+            return tier, by[0]
+    return None

@@ -1,0 +1,144 @@
+"""Tiers of budgets in what is in force: decided, remembered, explained."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from budgets.crossings import Crossings
+from budgets.models import Account, Crossing
+from governance.access.budgets import spec_of
+from governance.access.directory import task_caller
+from governance.decisions import NOBODY, Standing, StandingPoll, rule
+from governance.models import Budget, BudgetTier
+from governance.questions import Question, ask
+from governance.tab.explained import page_of
+from routing.core.requirements import Requirements
+from routing.core.vocabulary import Operation
+from tests.budgets.claims import claim, hold
+from tests.factories import AccessKeyFactory, BudgetFactory, ConfigurationFactory, LanguageModelFactory
+from tests.governance.api.program import Program
+from tests.governance.test_decisions import alone
+
+pytestmark = pytest.mark.django_db
+
+CHAT = Requirements(operation=Operation.CHAT, prompt_tokens=100)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def budget() -> Budget:
+    """Past 80 % only ``cheap`` may serve ``support-chat``, which is fixed to ``dear``."""
+    dear, _ = (LanguageModelFactory.create(identifier=name) for name in ("dear", "cheap"))
+    ConfigurationFactory.create(identifier="support-chat", fixed=True, fixed_model=dear)
+    row: Budget = BudgetFactory.create(application="", configuration="support-chat", enforce_targets=True)
+    BudgetTier(budget=row, threshold=80, model="cheap").save()
+    return row
+
+
+def cross(budget: Budget, now: datetime) -> None:
+    """Somebody writes down that 83 % are used up."""
+    account = spec_of(budget).account_of(replace(NOBODY, configuration="support-chat"), moment=now)
+    hold(claim(account), now=now)
+    row = Account.objects.get(identity=account.identity)
+    Crossing(account=row, budget=budget.identifier, threshold=80, limit=100, spent=83, uncertain=0, at=now).save()
+
+
+def selected(standing: Standing, now: datetime) -> str | None:
+    spec = standing.snapshot.configurations["support-chat"]
+    chosen = rule(standing, spec, requirements=CHAT, now=now).decision.selected
+    return None if chosen is None else chosen.model.identifier
+
+
+def test_a_ruling_that_is_remembered_is_none_of_other_tiers(budget: Budget, now: datetime) -> None:
+    poll = StandingPoll(circuits=alone())
+    standing = poll.refresh()
+    assert selected(standing, timezone.now()) == "dear"
+    cross(budget, now)
+    assert poll.refresh() is standing
+    assert selected(standing, timezone.now()) == "cheap"
+
+
+def test_what_is_crossed_is_read_where_a_budget_has_thresholds_alone(
+    budget: Budget, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    poll = StandingPoll(circuits=alone())
+    poll.refresh()
+    with django_assert_num_queries(4):  # three versions, and what is crossed
+        poll.refresh()
+    BudgetTier.objects.get().delete()
+    poll.refresh()
+    with django_assert_num_queries(3):
+        poll.refresh()
+
+
+def test_nobody_looks_more_often_than_once_a_minute_unless_budgets_were_edited(
+    budget: Budget, now: datetime, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    poll = StandingPoll(circuits=alone())
+    poll.refresh()
+    for moment, queries in ((now, 1), (now, 0), (now + timedelta(seconds=59), 0), (now + timedelta(seconds=60), 1)):
+        with django_assert_num_queries(queries):
+            poll.look_for_crossings(now=moment)
+    budget.limit = 7
+    budget.save()
+    poll.refresh()
+    with django_assert_num_queries(1):
+        poll.look_for_crossings(now=now + timedelta(seconds=61))
+
+
+def test_what_cannot_be_read_hides_nothing_else(budget: Budget, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(Crossings, "read", fail)
+    standing = StandingPoll(circuits=alone()).refresh()
+    assert selected(standing, timezone.now()) is None
+    monkeypatch.undo()
+    assert selected(StandingPoll(circuits=alone()).refresh(), timezone.now()) == "dear"
+
+
+def test_a_question_is_answered_within_the_tiers_and_says_so(budget: Budget, now: datetime) -> None:
+    cross(budget, now)
+    standing = StandingPoll(circuits=alone()).refresh()
+    answer = ask(standing, Question("support-chat", Operation.CHAT), now=timezone.now())
+    assert [step.model.identifier for step in answer.plan.steps] == ["cheap"]
+    words = "83 % of the budget desk-month are used up, which is past its tier at 80 %"
+    page = page_of(answer.explanation)
+    assert ("Tiers of budgets", f"{words}: only cheap may serve") in page.facts
+    assert [(each.route.partition("/")[2], each.detail) for each in page.rows if each.reason] == [("dear", words)]
+
+
+def test_a_key_asks_within_the_tiers_of_its_own_budgets(budget: Budget, now: datetime) -> None:
+    budget.application = "helpdesk"
+    budget.save()
+    spec = spec_of(budget)
+    assert spec.scope.application == "helpdesk"
+    who = replace(NOBODY, application="helpdesk", configuration="support-chat")
+    account = spec.account_of(who, moment=now)
+    hold(claim(account), now=now)
+    row = Account.objects.get(identity=account.identity)
+    Crossing(account=row, budget=budget.identifier, threshold=80, limit=100, spent=83, uncertain=0, at=now).save()
+    standing = StandingPoll(circuits=alone()).refresh()
+    question = Question("support-chat", Operation.CHAT)
+    for application, chosen in (("helpdesk", "cheap"), ("web-shop", "dear")):
+        answer = ask(standing, question, now=timezone.now(), caller=task_caller(application))
+        assert [step.model.identifier for step in answer.plan.steps] == [chosen]
+    assert ask(standing, question, now=timezone.now()).explanation.tiers == ()
+
+
+def test_programs_are_told_the_tiers(budget: Budget, now: datetime) -> None:
+    cross(budget, now)
+    sent = {"configuration": "support-chat", "operation": "chat"}
+    told = Program(AccessKeyFactory.create().secret).post("explain", sent).json()["explanation"]
+    assert told["tiers"] == [
+        {"budget": "desk-month", "threshold": 80, "percent": 83, "targets": ["cheap"], "is_strict": True}
+    ]
