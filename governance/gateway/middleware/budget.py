@@ -19,6 +19,7 @@ from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation
 from budgets.scopes import BudgetSpec, Subject, Unpriced
 from governance.decisions import within_tiers
 from governance.gateway.context import Answer, Attempt, CallContext, Proceed, Services
+from governance.gateway.deadline import seconds_left
 from governance.gateway.streams import EndedStream
 from routing.core.calls import CallReply
 from routing.core.catalogue import ModelSpec
@@ -33,7 +34,7 @@ from telemetry.records import new_call_id
 logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0
-"""Seconds that the ledger may take before it counts as not reachable."""
+"""Seconds that the ledger may take before it counts as not reachable; fewer if the call has fewer left."""
 
 MARGIN = timedelta(minutes=2)
 """How much longer than the provider's time-out an attempt may hold what it has reserved."""
@@ -114,7 +115,7 @@ class _Booking:
         reservation = Reservation(self._attempt, context.call_id, claims, now, expires_at)
         self._holding = services.owe(services.bookkeeper.reserve(reservation))
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(min(PATIENCE, max(0.0, seconds_left(context)))):
                 await asyncio.shield(self._holding)
         except OverBudget as refused:
             failure = _over_budget(context, refused, now=now)

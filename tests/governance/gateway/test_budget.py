@@ -384,6 +384,20 @@ class TestUnreachable:
         assert balance() == (0, 0, 0, 0)
         assert world.asked == [0, 0, 0]
 
+    def test_it_is_waited_for_no_longer_than_the_call_may_take(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        limited(world)
+        monkeypatch.setattr(budget, "PATIENCE", 30.0)
+        monkeypatch.setattr(budget, "seconds_left", lambda context: 0.1)
+        may_go_on = threading.Event()
+        with patch.object(ledger, "_try_to_reserve", side_effect=lambda *_: [may_go_on.wait(10) and None]):
+            conversation = world.gateway.begin_chat()
+            wait_until(lambda: bool(conversation.sent), seconds=5.0)
+            may_go_on.set()
+            assert conversation.reply().status == 503
+            settled(world)
+
     def test_an_outcome_waits_until_the_ledger_is_back(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         limited(world)
         monkeypatch.setattr(budget, "_AGAIN", (0.01, 0.01, 0.01))
