@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from django.urls import URLPattern, include, path, re_path, register_converter
 
 from governance.api import schema
+from governance.api.alerts import AlertsView
 from governance.api.applications import ApplicationKind, KeyKind, RevokeKeyView, RotateKeyView
 from governance.api.audit import AuditEntryView, AuditView, VerificationView
 from governance.api.budgets import BudgetKind
@@ -92,6 +93,7 @@ addresses = [
     path("keys/<uuid:name>/rotate", RotateKeyView.as_view(kind=_KEYS)),
     path("keys/<uuid:name>/revoke", RevokeKeyView.as_view(kind=_KEYS)),
     *_named("budgets", BudgetKind()),
+    path("alerts", AlertsView.as_view()),
     path("settings", SettingsView.as_view()),
     path("settings/<setting:name>", SettingView.as_view()),
     path("calls", CallsView.as_view()),

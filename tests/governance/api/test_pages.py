@@ -20,6 +20,7 @@ from tests.factories import (
     PriceFactory,
     ProviderFactory,
 )
+from tests.governance.alerts.rows import delivery
 from tests.governance.api.program import Program, complaints
 
 
@@ -32,6 +33,7 @@ def furnish(number: int) -> None:
     FallbackLinkFactory.create(configuration=configuration)
     AccessKeyFactory.create(name=f"Robot {number}")
     BudgetFactory.create()
+    delivery(f"pager-{number}")
 
 
 # Who is logged in and what they may do takes four queries: session, user, permissions, groups' permissions.
@@ -43,6 +45,7 @@ LISTS = {
     "applications": 1,
     "keys": 1,
     "budgets": 3,
+    "alerts": 2,
     "settings": 1,
     "audit": 1,
 }

@@ -59,6 +59,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "calls/<uuid:call>": {"GET": OWN},
     "calls/<uuid:call>/explanation": {"GET": OWN},
     "calls/<uuid:call>/outcomes": {"POST": KEY},
+    "alerts": {"GET": READ},
     "routes": {"GET": READ},
     "routes/<identifier:name>/pause": {"POST": WRITE},
     "routes/<identifier:name>/clear": {"POST": WRITE},
