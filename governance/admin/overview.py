@@ -15,6 +15,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from budgets.models import Crossing
+from budgets.scopes import scope_of
 from governance.admin.charts import Chart, amount_in, draw_bars
 from governance.models import AccessKey, Application
 from governance.settings_store.registry import TELEMETRY
@@ -29,6 +31,9 @@ from telemetry.readouts.periods import Period
 from telemetry.readouts.usage import LOOKED_AT, Bar, FirstToken, ProviderTotals, Totals, UsageReadout, read_usage
 
 PERMISSION = "telemetry.view_call"
+
+ALERTS_SHOWN = 5
+"""Alerts of the windows of this moment that are shown, the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertRow:
+    """A threshold that a budget has crossed in a window that is not over."""
+
+    budget: str
+    threshold: int
+    whose: str
+    window: str
+    at: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Everything the page shows."""
 
@@ -89,6 +106,7 @@ class Overview:
     steps: tuple[Step, ...]
     example: str
     is_recorded: bool
+    alerts: tuple[AlertRow, ...]
 
     @property
     def is_set_up(self) -> bool:
@@ -119,6 +137,25 @@ def read_overview(request: HttpRequest, *, period: Period, now: datetime) -> Ove
         steps=steps,
         example=_example(request) if steps[-1].is_next else "",
         is_recorded=recorded,
+        alerts=open_alerts(request, now=now),
+    )
+
+
+def open_alerts(request: HttpRequest, *, now: datetime) -> tuple[AlertRow, ...]:
+    """What budgets have crossed in the windows of this moment: one query. Nothing for whoever may not look at it."""
+    if not request.user.has_perm("budgets.view_crossing"):
+        return ()
+    lasts = Q(account__ends_at=None) | Q(account__ends_at__gt=now)
+    return tuple(
+        AlertRow(
+            budget=each.budget,
+            threshold=each.threshold,
+            whose=str(scope_of(each.account.scope)),
+            window=each.account.window,
+            at=each.at,
+            url=reverse("admin:budgets_account_change", args=[each.account_id]),
+        )
+        for each in Crossing.objects.filter(lasts).select_related("account").order_by("-pk")[:ALERTS_SHOWN]
     )
 
 

@@ -8,18 +8,21 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from budgets.scopes import Scope
+from budgets.windows import WindowKind
 from governance.changes.settings import store_setting
 from governance.spelling import spell_milliseconds, spell_period, spell_share, spell_sum
 from routing.core.money import Money
 from telemetry.readouts.periods import Period
 from tests.authors import SOMEBODY
+from tests.budgets.claims import key_of
 from tests.factories import (
     AccessKeyFactory,
     ApplicationFactory,
@@ -30,6 +33,7 @@ from tests.factories import (
     UsageDayFactory,
 )
 from tests.governance.admin.pages import text_of
+from tests.governance.alerts.rows import crossing
 
 INDEX = reverse("admin:index")
 STEPS = ["Connect a provider", "Add a model", "Make a configuration", "Issue a key", "Make the first call"]
@@ -211,6 +215,26 @@ def test_the_page_takes_as_many_queries_for_many_rows_as_for_one(period: Period,
         ConfigurationFactory(listed=True)
     assert queries() == few
     assert few < 20
+
+
+def test_alerts_of_windows_that_last_are_shown_the_latest_first(
+    operator: Client, django_user_model: type[User]
+) -> None:
+    month, over = key_of(Scope(user="agent-17"), window=WindowKind.TOTAL), timezone.now() - timedelta(days=62)
+    crossing("long-ago", key=key_of(Scope(user="agent-17"), moment=over))
+    for threshold in range(10, 80, 10):
+        crossing("desk-month", threshold=threshold, key=month)
+    alerts = operator.get(INDEX).context["overview"].alerts
+    assert [(each.budget, each.threshold) for each in alerts] == [
+        ("desk-month", threshold) for threshold in (70, 60, 50, 40, 30)
+    ]
+    assert (alerts[0].whose, alerts[0].window) == ("user agent-17", "total")
+    assert f'href="{alerts[0].url}"' in operator.get(INDEX).content.decode()
+    looks = django_user_model.objects.create_user("lena", is_staff=True)
+    looks.user_permissions.add(Permission.objects.get(codename="view_call"))
+    browser = Client()
+    browser.force_login(looks)
+    assert browser.get(INDEX).context["overview"].alerts == ()
 
 
 def test_log_in_leads_here(db: None) -> None:
