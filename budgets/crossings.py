@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 from threading import Lock
 
-from django.db.models import F, Q
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
 
 from budgets.models import Account, Crossing
 from budgets.scopes import AccountKey, BudgetSpec, Subject, scope_of
@@ -233,7 +233,9 @@ def look(budgets: Iterable[BudgetSpec], crossings: Crossings, *, now: datetime) 
         place, needed = (window.identity, budget.currency), -(-budget.limit_at(now) * budget.thresholds[0] // 100)
         least[place] = min(needed, least.get(place, needed))
     reached = [Q(window=name, currency=currency, used__gte=used) for (name, currency), used in least.items()]
-    rows = Account.objects.annotate(used=F("spent") + F("uncertain")).filter(reduce(or_, reached))
+    # Django takes the sum of two columns for a short integer: beyond 2^31 it would ask the database nothing.
+    used_up = ExpressionWrapper(F("spent") + F("uncertain"), output_field=BigIntegerField())
+    rows = Account.objects.annotate(used=used_up).filter(reduce(or_, reached))
     watches: list[Watch] = []
     spendings: dict[str, Spending] = {}
     for row in rows:

@@ -218,6 +218,16 @@ def test_what_nobody_noted_is_found(django_assert_num_queries: DjangoAssertNumQu
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("dollars", [1, 3, 1_000_000])
+def test_amounts_of_every_size_are_found(dollars: int) -> None:
+    """Three dollars are more nano-units than a short integer holds."""
+    limit = dollars * ONE
+    spend(limit)
+    (found,) = look([replace(DESK, limit=limit, alerts=(100,))], Crossings(), now=LATER)
+    assert (found.threshold, found.spent) == (100, limit)
+
+
+@pytest.mark.django_db
 def test_a_limit_of_nothing_is_used_up_by_whatever_was_spent() -> None:
     spend(1)
     assert [each.threshold for each in look([replace(DESK, limit=0)], Crossings(), now=LATER)] == [50, 80, 100]
