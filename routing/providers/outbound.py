@@ -130,8 +130,8 @@ class OutboundPolicy:
         destination = Destination(host, port, is_exempt=(host, port) in self._exempt)
         if scheme == "http" and not (allow_http or destination.is_exempt):
             raise DestinationBlocked(
-                f"{destination} would be called over plain http: use https, mark the provider as self-hosted, "
-                f"or add {destination} to {SETTING}"
+                f"{destination} would be called over plain http: use https, add {destination} to {SETTING}, "
+                "or, if it is a provider on your own machines, mark it as self-hosted"
             )
         literal = _literal(host)
         if literal is not None:
