@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from budgets.models import Account, Entry, EntryKind, Hold
 from budgets.scopes import AccountKey
@@ -30,13 +30,12 @@ from budgets.statements import (
     NewHold,
     book,
     delete_holds,
-    execute,
     insert_holds,
-    ledger_connection,
     lock_accounts,
     lock_holds,
     mark_uncertain,
 )
+from budgets.transactions import short_transaction
 from routing.core.money import MOST_NANOS, Money
 
 SWEPT_AT_ONCE = 500
@@ -167,11 +166,10 @@ def close_all(outcomes: Sequence[Outcome]) -> list[Closed]:
     """
     if len({each.attempt for each in outcomes}) < len(outcomes):
         raise ValueError("an attempt cannot end twice at a time")
-    connection = ledger_connection()
-    with transaction.atomic(using=connection.alias):  # whoever resolves an attempt says so in the same transaction
+    with short_transaction() as session:  # whoever resolves an attempt says so in the same transaction
         held: dict[UUID, list[Held]] = {}
         balances: dict[str, Balance] = {}
-        for hold in lock_holds(connection, [each.attempt for each in outcomes]):
+        for hold in lock_holds(session, [each.attempt for each in outcomes]):
             held.setdefault(hold.attempt, []).append(hold)
             balances[hold.identity] = hold.balance
         moves: list[Move] = []
@@ -189,13 +187,12 @@ def close_all(outcomes: Sequence[Outcome]) -> list[Closed]:
                 balances[hold.identity] = moved[hold.identity] = move.moved(balances[hold.identity])
             told.append(Closed(is_done=bool(moved), balances=moved))
         if moves:
-            execute(
-                connection,
+            session.write(
                 [
                     *([delete_holds(gone)] if gone else []),
                     *([mark_uncertain(uncertain)] if uncertain else []),
-                    *book(connection, moves),
-                ],
+                    *book(session.connection, moves),
+                ]
             )
     return told
 
@@ -211,9 +208,8 @@ def _try_to_reserve(
     accounts: Mapping[str, AccountKey], reservations: Sequence[Reservation]
 ) -> list[OverBudget | None] | None:
     """Reserve; ``None``, and nothing done, if an account is not there yet."""
-    connection = ledger_connection()
-    with transaction.atomic(using=connection.alias, durable=True):
-        locked = lock_accounts(connection, sorted(accounts))
+    with short_transaction(durable=True) as session:
+        locked = lock_accounts(session, sorted(accounts))
         if len(locked) < len(accounts):
             return None
         ids = {identity: pk for identity, (pk, _) in locked.items()}
@@ -241,7 +237,7 @@ def _try_to_reserve(
                 balances[identity] = move.moved(balances[identity])
                 holds.append(NewHold(each.attempt, each.call, move.account, claim.amount, each.now, each.expires_at))
         if moves:
-            execute(connection, [insert_holds(connection, holds), *book(connection, moves)])
+            session.write([insert_holds(session.connection, holds), *book(session.connection, moves)])
     return told
 
 

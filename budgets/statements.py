@@ -4,18 +4,16 @@ Written out, since it is said twice for every request to a provider and making s
 (record 0081). Names come from the models alone; every value is a parameter.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from budgets.models import Account, Entry, EntryKind, Hold
-
-Statement = tuple[str, list[Any]]
+from budgets.transactions import Session, Statement
 
 _ACCOUNTS, _ENTRIES, _HOLDS = (model._meta.db_table for model in (Account, Entry, Hold))
 
@@ -82,36 +80,20 @@ class Move:
         return Balance(balance.spent + self.spent, balance.reserved + self.reserved, balance.uncertain + self.uncertain)
 
 
-def ledger_connection() -> BaseDatabaseWrapper:
-    """This thread's connection to where the ledger is."""
-    return connections[router.db_for_write(Account)]
-
-
-def execute(connection: BaseDatabaseWrapper, statements: Iterable[Statement]) -> None:
-    """Run statements whose results nobody reads: on PostgreSQL all in one message, so that locks are held for less."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            texts, parameters = zip(*statements, strict=True)
-            cursor.execute("; ".join(texts), [value for each in parameters for value in each])
-            return
-        for text, values in statements:
-            cursor.execute(text, values)
-
-
-def lock_accounts(connection: BaseDatabaseWrapper, identities: Sequence[str]) -> dict[str, tuple[int, Balance]]:
+def lock_accounts(session: Session, identities: Sequence[str]) -> dict[str, tuple[int, Balance]]:
     """Those of the accounts that are there, locked in the order of their ids."""
     statement = (
         f"SELECT identity, id, spent, reserved, uncertain FROM {_ACCOUNTS}"  # noqa: S608
-        f" WHERE identity IN ({_places(len(identities))}) ORDER BY id{_for_update(connection)}"
+        f" WHERE identity IN ({_places(len(identities))}) ORDER BY id{_for_update(session.connection)}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, identities)
-        return {identity: (pk, Balance(*amounts)) for identity, pk, *amounts in cursor.fetchall()}
+    rows = session.read((statement, [*identities]))
+    return {identity: (pk, Balance(*amounts)) for identity, pk, *amounts in rows}
 
 
-def lock_holds(connection: BaseDatabaseWrapper, attempts: Sequence[UUID]) -> list[Held]:
+def lock_holds(session: Session, attempts: Sequence[UUID]) -> list[Held]:
     """The holds of attempts with their accounts, both locked, in the order of the accounts' ids. Of two who ask at a
     time the second one sees what the first has left."""
+    connection = session.connection
     statement = (
         "SELECT hold.id, hold.attempt, hold.call, hold.account_id, hold.amount, hold.is_uncertain,"  # noqa: S608
         " account.currency, account.identity, account.spent, account.reserved, account.uncertain"
@@ -119,22 +101,21 @@ def lock_holds(connection: BaseDatabaseWrapper, attempts: Sequence[UUID]) -> lis
         f" FROM {_ACCOUNTS} account JOIN {_HOLDS} hold ON account.id = hold.account_id"
         f" WHERE hold.attempt IN ({_places(len(attempts))}) ORDER BY hold.account_id, hold.id{_for_update(connection)}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [_id(connection, attempt) for attempt in attempts])
-        return [
-            Held(
-                pk=pk,
-                attempt=_uuid(attempt),
-                call=_uuid(call),
-                account=account,
-                amount=amount,
-                is_uncertain=bool(is_uncertain),
-                currency=currency,
-                identity=identity,
-                balance=Balance(*amounts),
-            )
-            for pk, attempt, call, account, amount, is_uncertain, currency, identity, *amounts in cursor.fetchall()
-        ]
+    rows = session.read((statement, [_id(connection, attempt) for attempt in attempts]))
+    return [
+        Held(
+            pk=pk,
+            attempt=_uuid(attempt),
+            call=_uuid(call),
+            account=account,
+            amount=amount,
+            is_uncertain=bool(is_uncertain),
+            currency=currency,
+            identity=identity,
+            balance=Balance(*amounts),
+        )
+        for pk, attempt, call, account, amount, is_uncertain, currency, identity, *amounts in rows
+    ]
 
 
 def insert_holds(connection: BaseDatabaseWrapper, holds: Sequence[NewHold]) -> Statement:
