@@ -1,6 +1,6 @@
-"""Checks what the documentation promises: that every link inside it leads somewhere, that
-`configuration.md` lists exactly the environment variables that the settings read, and that pages made from the
-code are what the code makes. Run by `make lint`; `--root` checks another tree.
+"""Checks what the documentation promises: that every link inside it leads somewhere, that `configuration.md` lists
+exactly the environment variables that the settings read, that pages made from the code are what the code makes, and
+that the index of decisions names every record once and in order. Run by `make lint`; `--root` checks another tree.
 
 Needs nothing but the standard library, and reads the settings as text: it must not need an environment. The
 modules that print pages need no settings either.
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 SETTINGS = Path("governance/project/settings")
 CONFIGURATION = Path("docs/configuration.md")
+DECISIONS = Path("docs/decisions/README.md")
 # Pages that modules print.
 PRINTED = {
     Path("docs/settings.md"): Path("governance/settings_store/page.py"),
@@ -24,6 +25,7 @@ PRINTED = {
 }
 # The functions of `environment`; a variable that may also be given as a file is documented by its bare name.
 READERS = re.compile(r"env[a-z]+")
+RECORD_ROW = re.compile(r"^\|\s*\[\d+\]\(([^)]+)\)", re.MULTILINE)
 VARIABLE_ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]+)`\s*\|", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
@@ -36,7 +38,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
     root: Path = parser.parse_args().root.resolve()
-    problems = [*find_broken_links(root=root), *compare_variables(root=root), *compare_printed(root=root)]
+    problems = [
+        *find_broken_links(root=root),
+        *compare_variables(root=root),
+        *compare_printed(root=root),
+        *compare_records(root=root),
+    ]
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"docs: {len(pages(root=root))} pages, {len(problems)} problems")
@@ -103,6 +110,18 @@ def compare_printed(*, root: Path) -> list[str]:
             problems.append(f"{prints}: cannot be run: {made.stderr.strip()}")
         elif not (root / page).exists() or (root / page).read_text(encoding="utf-8") != made.stdout:
             problems.append(f"{page}: is not what the code says; `make format` makes it anew")
+    return problems
+
+
+def compare_records(*, root: Path) -> list[str]:
+    """A sentence if the index of decisions does not name the records that are there, in their order."""
+    there = sorted(file.name for file in (root / DECISIONS).parent.glob("[0-9]*.md"))
+    if not there:
+        return []
+    named = RECORD_ROW.findall((root / DECISIONS).read_text(encoding="utf-8"))
+    problems = [f"{DECISIONS}: {name} is not in the index" for name in there if name not in named]
+    if not problems and named != there:
+        problems = [f"{DECISIONS}: a record is named twice, or out of its order"]
     return problems
 
 

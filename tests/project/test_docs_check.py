@@ -56,6 +56,25 @@ def test_a_broken_link_is_found(tree: Path, link: str, told: str) -> None:
     assert result.stderr.strip() == f"README.md: the link {link} {told}"
 
 
+@pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        ([1, 2], ""),
+        ([1], "0002-x.md is not in the index"),
+        ([2, 1], "a record is named twice, or out of its order"),
+        ([1, 1, 2], "a record is named twice, or out of its order"),
+    ],
+)
+def test_the_index_of_decisions_names_each_once_and_in_order(tree: Path, index: list[int], told: str) -> None:
+    folder = tree / "docs/decisions"
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"000{number}-x.md").write_text("# A record\n", encoding="utf-8")
+    rows = [f"| [000{number}](000{number}-x.md) | A record |\n" for number in index]
+    (folder / "README.md").write_text("# Records\n\n| | |\n|---|---|\n" + "".join(rows), encoding="utf-8")
+    assert check(tree).stderr.strip() == (f"docs/decisions/README.md: {told}" if told else "")
+
+
 def test_a_variable_that_is_not_documented_is_found(tree: Path) -> None:
     (tree / "governance/project/settings/more.py").write_text('x = envint("REDIS_URL", default=1)\n', encoding="utf-8")
     result = check(tree)
