@@ -19,9 +19,21 @@ from budgets.crossings import Crossings, look
 from budgets.ledger import settle
 from budgets.scopes import Scope
 from governance.access.budgets import spec_of
+from governance.alerts import outbox
 from governance.changes.records import save_record
+from governance.changes.webhooks import save_webhook
 from governance.demo.seed import seed
-from governance.models import AccessKey, Application, AuditEvent, Batch, Budget, BudgetTier, Submission
+from governance.models import (
+    AccessKey,
+    AlertDelivery,
+    Application,
+    AuditEvent,
+    Batch,
+    Budget,
+    BudgetTier,
+    Submission,
+    Webhook,
+)
 from governance.questions import Question
 from governance.submissions.claims import Ending, end
 from governance.submissions.intake import submit_batch
@@ -38,6 +50,7 @@ from tests.authors import SOMEBODY
 from tests.browser.visitor import Visitor, make_user, visiting
 from tests.budgets.claims import ONE, claim, hold, key_of
 from tests.governance.admin.test_pages import NOT_ADDED, address
+from tests.governance.alerts.rows import SECRET, crossing
 from tests.governance.submissions import orders
 from tests.servers.web import running_web
 
@@ -76,6 +89,7 @@ def seeded(browser: Browser, django_db_blocker: DjangoDbBlocker) -> Iterator[See
             rename(LanguageModel.objects.all()[0])
             hand_in()
             spend()
+            alert(vault)
             make_user("olivia", superuser=True)
             make_user("oscar", group="operator")
             paths = list(pages())
@@ -121,6 +135,22 @@ def spend() -> None:
     settle(attempt=hold(claim(account), now=now), cost=None, now=now)
     hold(claim(account), now=now)
     look([spec_of(budget)], Crossings(), now=now)
+
+
+def alert(vault: Vault) -> None:
+    """A webhook that was told of what `spend` has crossed: once it heard, and otherwise it refused for good."""
+    pager = Webhook(identifier="pager", name="Who is on duty", url="https://alerts.example.com/signalbox")
+    save_webhook(pager, author=SOMEBODY, vault=vault, secret=SECRET)
+    now = timezone.now()
+    for threshold in (70, 80):
+        crossing("team-month", threshold=threshold, key=key_of(Scope(application="helpdesk")), at=now)
+    outbox.fill(now=now)
+    for number, delivery in enumerate(outbox.due(now=now)):
+        claimed = outbox.claim(delivery, now=now)
+        assert claimed is not None
+        gone = outbox.Outcome(status=410, error="pager answered with status 410", is_final=True)
+        outbox.mark(claimed, gone if number else outbox.Outcome(status=204), now=now)
+    assert {each.state for each in AlertDelivery.objects.all()} == {"delivered", "failed"}
 
 
 def pages() -> Iterator[str]:
