@@ -46,6 +46,7 @@ RECORDS: dict[str, tuple[Make, type[VersionCounter], dict[str, Any]]] = {
     "governance.AccessKey": (_key, AccessVersion, {"name": "Robot"}),
     "governance.Budget": (factories.BudgetFactory.create, AccessVersion, {"limit": 7}),
     "governance.BudgetTier": (_tier, AccessVersion, {"position": 9}),
+    "governance.Webhook": (factories.WebhookFactory.create, AccessVersion, {"name": "Another name"}),
     "governance.SettingValue": (_setting, SettingsVersion, {"value": False}),
 }
 NAMED = [
@@ -54,6 +55,7 @@ NAMED = [
     "routing.Configuration",
     "governance.Application",
     "governance.Budget",
+    "governance.Webhook",
 ]
 OTHERS = sorted(set(RECORDS) - set(NAMED))
 COUNTERS: tuple[type[VersionCounter], ...] = (CatalogueVersion, AccessVersion, SettingsVersion)
