@@ -282,7 +282,7 @@ RETRY_LONGEST_WAIT = _whole_number(
     maximum=600_000,
     unit="milliseconds",
     help="The most that the doubling waits between attempts come to. What a provider advises is not bounded by it.",
-    readers=("routing.core.retry",),
+    readers=("governance.gateway.middleware.retry", "routing.core.retry"),
 )
 MAX_DELIVERIES = _whole_number(
     key="calls.maxDeliveries",
