@@ -140,7 +140,7 @@ def test_http_for_a_self_hosted_provider_opens_no_private_address() -> None:
 
 
 def test_plain_http_says_what_to_do() -> None:
-    with pytest.raises(DestinationBlocked, match=r"self-hosted, or add models\.example\.com:80 to SIGNALBOX"):
+    with pytest.raises(DestinationBlocked, match=r"use https, add models\.example\.com:80 to SIGNALBOX.*self-hosted"):
         STRICT.destination("http://models.example.com/v1")
 
 
