@@ -1,15 +1,17 @@
 """Changes of providers that involve their keys."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from django.db import transaction
 
 from governance.audit.actions import AuditAction, Author
 from governance.changes.records import save_record
+from governance.changes.resealing import reseal_each
 from governance.changes.rules import check_provider_key
 from routing.credentials import is_sealed_by_older, reseal, store_key
 from routing.models import CatalogueVersion, Provider
-from routing.vault import Vault, VaultError
+from routing.vault import Vault
 
 _KEY_COLUMNS = ("sealed_key", "key_hint")
 
@@ -40,24 +42,11 @@ def save_provider(
 def reseal_keys(*, author: Author, vault: Vault) -> Iterator[str]:
     """Seal every key again that an older key of the ring sealed; yields the identifiers of the providers changed.
 
-    Each provider is a transaction of its own, so that it may be interrupted and run again. A key that does not open
-    is left as it is and keeps no other from being sealed again.
-
     Raises:
-        VaultError: after the last provider, if keys did not open; it names the providers.
+        VaultError: after the last one, if keys did not open; it names the providers.
     """
-    broken: list[str] = []
-    keys = Provider.objects.exclude(sealed_key=None).order_by("pk").values_list("pk", "identifier")
-    for pk, identifier in list(keys):
-        try:
-            changed = _reseal(pk, author=author, vault=vault)
-        except VaultError as error:
-            broken.append(f"{identifier} ({error})")
-            continue
-        if changed:
-            yield identifier
-    if broken:
-        raise VaultError(f"these keys do not open and were left as they are: {'; '.join(broken)}")
+    rows = Provider.objects.exclude(sealed_key=None).order_by("pk").values_list("pk", "identifier")
+    return reseal_each(list(rows), partial(_reseal, author=author, vault=vault), what="keys")
 
 
 def _reseal(pk: int, *, author: Author, vault: Vault) -> bool:

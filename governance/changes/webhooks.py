@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -19,8 +20,9 @@ from governance.alerts.signing import (
 from governance.audit.actions import AuditAction, Author, RecordKind
 from governance.audit.trail import append
 from governance.changes.records import save_record
+from governance.changes.resealing import reseal_each
 from governance.models import AccessVersion, AlertDelivery, Webhook
-from routing.vault import Vault, VaultError
+from routing.vault import Vault
 
 _SECRET_COLUMNS = ("sealed_secret", "secret_hint")
 
@@ -78,17 +80,8 @@ def reseal_secrets(*, author: Author, vault: Vault) -> Iterator[str]:
     Raises:
         VaultError: after the last one, if secrets did not open; it names the webhooks.
     """
-    broken: list[str] = []
-    for pk, identifier in list(Webhook.objects.order_by("pk").values_list("pk", "identifier")):
-        try:
-            changed = _reseal(pk, author=author, vault=vault)
-        except VaultError as error:
-            broken.append(f"{identifier} ({error})")
-            continue
-        if changed:
-            yield identifier
-    if broken:
-        raise VaultError(f"these secrets do not open and were left as they are: {'; '.join(broken)}")
+    rows = Webhook.objects.order_by("pk").values_list("pk", "identifier")
+    return reseal_each(list(rows), partial(_reseal, author=author, vault=vault), what="secrets")
 
 
 def _reseal(pk: int, *, author: Author, vault: Vault) -> bool:
