@@ -74,7 +74,7 @@ class Carryover(models.Model):
     until = models.DateTimeField()
 
     class Meta:
-        ordering: ClassVar = ["-until"]
+        ordering: ClassVar = ["-until", "pk"]
 
     def __str__(self) -> str:
         return f"{self.entries} entries of account {self.account_id}"
@@ -188,7 +188,7 @@ class Hold(models.Model):
     expires_at = models.DateTimeField()
 
     class Meta:
-        ordering: ClassVar = ["held_at", "account"]
+        ordering: ClassVar = ["held_at", "pk"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["attempt", "account"], name="budgets_hold_once"),
         ]

@@ -112,7 +112,7 @@ class Call(WrittenOnce):
     objects = CallQuerySet.as_manager()
 
     class Meta:
-        ordering: ClassVar = ["-started_at"]
+        ordering: ClassVar = ["-started_at", "-pk"]
         indexes: ClassVar = [
             models.Index(fields=["-started_at"], name="telemetry_call_latest"),
             # The pages' filters, each in the order of the list.
@@ -168,7 +168,7 @@ class Attempt(WrittenOnce):
     cost_currency = models.CharField(max_length=3, blank=True)
 
     class Meta:
-        ordering: ClassVar = ["index"]
+        ordering: ClassVar = ["index", "pk"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["call", "index"], name="telemetry_attempt_once"),
         ]
@@ -228,7 +228,7 @@ class UsageDay(UsageSums):
     day = models.DateField()
 
     class Meta:
-        ordering: ClassVar = ["-day"]
+        ordering: ClassVar = ["-day", "pk"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["day", *_COMBINATION], name="telemetry_usage_day_once"),
         ]
@@ -243,7 +243,7 @@ class UsageHour(UsageSums):
     hour = models.DateTimeField()
 
     class Meta:
-        ordering: ClassVar = ["-hour"]
+        ordering: ClassVar = ["-hour", "pk"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["hour", *_COMBINATION], name="telemetry_usage_hour_once"),
         ]

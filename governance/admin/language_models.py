@@ -73,7 +73,7 @@ class PriceInline(StackedInline):
     model = Price
     form = PriceForm
     extra = 1
-    ordering = ("-valid_from",)
+    ordering = ("-valid_from", "service_tier")
     fieldsets = (
         (None, {"fields": ("valid_from", "service_tier", ("currency", "provenance"))}),
         (

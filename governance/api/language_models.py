@@ -103,7 +103,7 @@ class LanguageModelKind(Kind):
     serializer, change = LanguageModelSerializer, LanguageModelChange
 
     def rows(self) -> "QuerySet[Any]":
-        prices = Prefetch("prices", Price.objects.order_by("valid_from"))
+        prices = Prefetch("prices", Price.objects.order_by("valid_from", "service_tier"))
         return LanguageModel.objects.select_related("provider").prefetch_related(prices)
 
     def store(self, filled: Filled) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class AccessKey(LimitedRecord, VersionedRecord):
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
-        ordering: ClassVar = ["application", "name"]
+        ordering: ClassVar = ["application", "name", "pk"]
 
     def __str__(self) -> str:
         return f"{self.application.identifier}: {self.name} ({self.prefix}…)"

@@ -29,7 +29,7 @@ class NamedCall(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        ordering: ClassVar = ["expires_at"]
+        ordering: ClassVar = ["expires_at", "pk"]
 
     def __str__(self) -> str:
         return self.key

@@ -45,7 +45,7 @@ class StoredContent(models.Model):
 
     class Meta:
         verbose_name_plural = "stored contents"
-        ordering: ClassVar = ["-created_at"]
+        ordering: ClassVar = ["-created_at", "pk"]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"

@@ -6,7 +6,7 @@ import time
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from pytest_django import DjangoDbBlocker
 
 from governance.audit.trail import verify
@@ -75,8 +75,8 @@ def test_an_operator_gets_to_a_first_call_in_the_browser_alone(
                 with web.records():
                     wait_until(Call.objects.exists)
                 visitor.go("/admin/")
-                assert visitor.page.locator(".sb-steps").count() == 0
-                assert visitor.page.locator(".sb-tile", has_text="Requests").locator(".sb-figure").inner_text() == "1"
+                expect(visitor.page.locator(".sb-steps")).to_have_count(0)
+                expect(visitor.page.locator(".sb-tile", has_text="Requests").locator(".sb-figure")).to_have_text("1")
                 assert visitor.troubles == []
             assert time.monotonic() - began < SECONDS
             with web.records():

@@ -159,7 +159,7 @@ def look_on(bench: Bench, browser: Browser, call_id: str) -> None:
         row = visitor.page.locator(".sb-policy tbody tr", has_text="routing.callHistory")
         row.get_by_role("link", name="What if").click()
         expect(visitor.page.locator(".sb-switch")).to_contain_text("Your role may see what would change")
-        assert visitor.page.locator("#content form[method=post], #content button").count() == 0
+        expect(visitor.page.locator("#content form[method=post], #content button")).to_have_count(0)
         assert visitor.troubles == []
 
 
@@ -173,5 +173,5 @@ def test_the_switch_works_without_a_script(bench: Bench, browser: Browser) -> No
     page.get_by_role("button", name="Set to economy").click()
     page.wait_for_load_state()
     row = page.locator(".sb-policy tbody tr", has_text="routing.policyMode")
-    assert row.locator(".sb-value").inner_text() == "economy"
+    expect(row.locator(".sb-value")).to_have_text("economy")
     context.close()

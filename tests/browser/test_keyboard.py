@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from governance.models import AccessKey
 from routing.models import Configuration, LanguageModel, Provider
@@ -79,13 +79,13 @@ def test_a_keyboard_gets_past_the_sidebar(path: str, office: Office) -> None:
 def test_the_navigation_of_a_phone_is_opened_walked_and_left(office: Office) -> None:
     page = go(office, "/admin/routing/provider/", width=390)
     tab_to(page, "[aria-label='Navigation']")
-    assert not page.locator("#nav-sidebar").is_visible()
+    expect(page.locator("#nav-sidebar")).not_to_be_visible()
     page.keyboard.press("Enter")
     page.wait_for_function("document.activeElement.closest('#nav-sidebar') !== null")
     assert page.locator("[aria-label='Navigation']:visible").get_attribute("aria-expanded") == "true"
     page.keyboard.press("Escape")
     page.wait_for_function("document.activeElement.getAttribute('aria-label') === 'Navigation'")
-    assert not page.locator("#nav-sidebar").is_visible()
+    expect(page.locator("#nav-sidebar")).not_to_be_visible()
     page.keyboard.press("Space")
     tab_to(page, "#nav-sidebar a[href='/admin/telemetry/call/']")
     page.keyboard.press("Enter")
@@ -98,7 +98,7 @@ def test_the_navigation_of_a_wide_window_is_folded_away(office: Office) -> None:
     for is_shown in (False, True):
         page.keyboard.press("Enter")
         page.wait_for_selector(f"[aria-label='Navigation'][aria-expanded={str(is_shown).lower()}]")
-        assert page.locator("#nav-sidebar").is_visible() is is_shown
+        expect(page.locator("#nav-sidebar")).to_be_visible(visible=is_shown)
         assert focused(page) == "SPAN Navigation"
 
 
@@ -126,7 +126,7 @@ def test_dark_is_chosen(office: Office) -> None:
         while choice not in focused(page):
             page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        assert page.locator("html.dark").count() == int(is_dark)
+        expect(page.locator("html.dark")).to_have_count(int(is_dark))
         page.keyboard.press("Escape")
         page.locator(f":has(> {account}) nav").wait_for(state="hidden")  # while it fades, opening closes it again
 
@@ -189,15 +189,15 @@ def test_rows_are_added_and_taken_away(office: Office) -> None:
     tab_to(page, "#fallback_links-group [aria-label='Remove this row']")
     page.keyboard.press("Space")
     page.wait_for_function("document.activeElement.matches('#fallback_links-group .add-row')")
-    assert page.locator("#fallback_links-group .form-group:not(.empty-form)").count() == 2
+    expect(page.locator("#fallback_links-group .form-group:not(.empty-form)")).to_have_count(2)
 
     page = go(office, page_of(office, Configuration, "support-chat"))
     tab_to(page, "#id_fallback_links-0-DELETE")
     assert page.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle") == "solid"
     for is_marked in (True, False, True):
         page.keyboard.press("Space")
-        assert page.is_checked("#id_fallback_links-0-DELETE") is is_marked
-        assert page.locator("#fallback_links-group .form-delete").first.is_visible() is is_marked
+        expect(page.locator("#id_fallback_links-0-DELETE")).to_be_checked(checked=is_marked)
+        expect(page.locator("#fallback_links-group .form-delete").first).to_be_visible(visible=is_marked)
     tab_to(page, "[name=_save]")
     page.keyboard.press("Enter")
     page.wait_for_url("**/admin/routing/configuration/")
@@ -230,7 +230,7 @@ def test_a_list_is_filtered(office: Office) -> None:
     tab_to(page, "#changelist-filter a[href*='service=retired']")
     page.keyboard.press("Enter")
     page.wait_for_url("**/?*service=retired*")
-    assert page.locator("#result_list tbody").count() == 0
+    expect(page.locator("#result_list tbody")).to_have_count(0)
 
 
 def test_a_list_is_searched_and_sorted(office: Office) -> None:
@@ -239,7 +239,7 @@ def test_a_list_is_searched_and_sorted(office: Office) -> None:
     page.keyboard.type("wis")
     page.keyboard.press("Enter")
     page.wait_for_url("**/?q=wis*")
-    assert page.locator("#result_list tbody").count() == 1
+    expect(page.locator("#result_list tbody")).to_have_count(1)
     tab_to(page, "th.column-at_provider a")
     page.keyboard.press("Enter")
     page.wait_for_url("**o=*")

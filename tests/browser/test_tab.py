@@ -75,7 +75,7 @@ def test_a_question_is_asked_in_place(visitor: Visitor) -> None:
     page.go_back()
     page.wait_for_function("!location.search.includes('mode')")
     expect(page.locator(".sb-headline")).to_have_text(headline)
-    assert page.locator("#why_mode").input_value() == ""
+    expect(page.locator("#why_mode")).to_have_value("")
     assert page.evaluate(KEPT) == [], "no page is kept where it outlives the log-out"
     assert visitor.troubles == []
 
@@ -88,8 +88,8 @@ def test_an_address_that_was_pushed_is_a_page(visitor: Visitor, browser: Browser
     expect(page.locator(".sb-badge.sb-is-supposed")).to_be_visible()
     shown = page.locator("#sb-answer .sb-decision").inner_text()
     page.reload()
-    assert page.locator("#sb-answer .sb-decision").inner_text() == shown
-    assert page.locator("#why_history").input_value() == "on"
+    expect(page.locator("#sb-answer .sb-decision")).to_have_text(shown, use_inner_text=True)
+    expect(page.locator("#why_history")).to_have_value("on")
 
 
 def test_tabs_are_exchanged_in_place(visitor: Visitor) -> None:
@@ -122,14 +122,14 @@ def test_the_tab_works_without_a_script(web: WebServer, browser: Browser) -> Non
     for panel in PANELS:
         page.locator(".sb-tabs").get_by_role("link", name=panel.title, exact=True).click()
         page.wait_for_url(f"**{panel.url}")
-        assert page.locator(".sb-tabs [aria-current]").inner_text() == panel.title
+        expect(page.locator(".sb-tabs [aria-current]")).to_have_text(panel.title)
     page.goto(f"{web.url}{WHY.url}")
     page.select_option("#why_configuration", "support-chat")
     page.select_option("#why_mode", "economy")
     page.get_by_role("button", name="Ask").click()
     assert asked(page)["mode"] == "economy"
-    assert page.locator(".sb-headline").is_visible()
-    assert page.locator(".sb-facts").get_by_text("economy", exact=True).is_visible()
+    expect(page.locator(".sb-headline")).to_be_visible()
+    expect(page.locator(".sb-facts").get_by_text("economy", exact=True)).to_be_visible()
     context.close()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from routing.models import Configuration
 from tests.browser.conftest import Office
@@ -27,9 +27,9 @@ def page(browser: Browser, office: Office) -> Iterator[Page]:
 
 def test_a_list_is_filtered(office: Office, page: Page) -> None:
     page.goto(f"{office.web.url}/admin/routing/languagemodel/")
-    assert page.locator("#result_list tbody").count() == 2
+    expect(page.locator("#result_list tbody")).to_have_count(2)
     page.click("#changelist-filter a[href*='service=retired']")
-    assert page.locator("#result_list tbody").count() == 0
+    expect(page.locator("#result_list tbody")).to_have_count(0)
 
 
 def test_a_form_shows_what_its_selection_reads_and_is_saved(office: Office, page: Page) -> None:

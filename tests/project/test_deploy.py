@@ -179,10 +179,8 @@ def test_the_commands_start_from_the_files_of_the_image(
     (command,) = map(json.loads, arguments("CMD"))
     (health,) = (json.loads(rest.partition("CMD ")[2]) for rest in arguments("HEALTHCHECK"))
     port = find_free_port()
-    with postgres_server.database() as url:
-        environ = environment_of(
-            services["web-1"], secrets=tmp_path / "secrets", database_url=url, redis_url=valkey_server.url
-        )
+    with postgres_server.database() as url, valkey_server.database() as redis_url:
+        environ = environment_of(services["web-1"], secrets=tmp_path / "secrets", database_url=url, redis_url=redis_url)
         migrate = subprocess.run(
             services["migrate"]["command"], cwd=image, env=environ, capture_output=True, text=True, check=False
         )

@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +11,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import redis
 from asgiref.sync import sync_to_async
 from django.conf import settings as installed
 from django.db import InterfaceError, OperationalError, connection, connections
@@ -261,14 +262,13 @@ def test_a_process_that_goes_by_itself_says_so(client: Client, gateway: FakeServ
 
 
 @pytest.fixture(params=["files", "redis"])
-def signs(request: pytest.FixtureRequest, settings: Settings) -> str:
+def signs(request: pytest.FixtureRequest, settings: Settings) -> Iterator[str]:
     """Where signs of life are given."""
-    if request.param == "redis":
-        server: ValkeyServer = request.getfixturevalue("valkey_server")
-        with_redis(settings, server.url)
-        with redis.Redis.from_url(server.url) as client:
-            client.flushdb()
-    return str(request.param)
+    with ExitStack() as stack:
+        if request.param == "redis":
+            server: ValkeyServer = request.getfixturevalue("valkey_server")
+            with_redis(settings, stack.enter_context(server.database()))
+        yield str(request.param)
 
 
 @pytest.mark.django_db

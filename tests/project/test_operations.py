@@ -49,8 +49,14 @@ class Installation:
 
 
 @pytest.fixture(scope="module")
+def redis_url(valkey_server: ValkeyServer) -> Iterator[str]:
+    with valkey_server.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
 def installation(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer, valkey_server: ValkeyServer
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: PostgresServer, redis_url: str
 ) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp("installation")
     configuration = folder / "etc"
@@ -63,7 +69,7 @@ def installation(
     database_url = f"postgresql://documented:PASSWORD@{place}/documented"
     secrets = PAGE.block("Secrets", "sh")
     secrets = secrets.replace("postgresql://signalbox:PASSWORD@127.0.0.1:5432/signalbox", database_url)
-    secrets = secrets.replace("redis://127.0.0.1:6379/0", valkey_server.url)
+    secrets = secrets.replace("redis://127.0.0.1:6379/0", redis_url)
     made = run_command(
         "bash", "-euc", WITHOUT_THE_ACCOUNT + installed_at(secrets, configuration=configuration), environ={}
     )

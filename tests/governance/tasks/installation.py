@@ -120,9 +120,7 @@ def installed(request: pytest.FixtureRequest, *, broker: str) -> Iterator[Instal
             database_url = stack.enter_context(request.getfixturevalue("postgres_server").database())
         redis_url = None
         if broker == "redis":
-            redis_url = request.getfixturevalue("valkey_server").url
-            with redis.Redis.from_url(redis_url) as server:
-                server.flushdb()
+            redis_url = stack.enter_context(request.getfixturevalue("valkey_server").database())
         environ = {
             "SIGNALBOX_OUTBOUND_ALLOW": simulator.url.removeprefix("http://"),
             "SIGNALBOX_LOG_LEVEL": "DEBUG",
