@@ -218,6 +218,12 @@ class BudgetBook:
             has_thresholds=any(each.thresholds for each in ordered),
         )
 
+    @property
+    def has_tiers_of_some(self) -> bool:
+        """Whether tiers are in force for some callers and not for others, whatever they ask for."""
+        scopes = [each.scope for each in self.budgets if each.tiers]
+        return any((each.application, each.key, each.user) != (None, None, None) for each in scopes)
+
     def applying_to(self, subject: Subject) -> tuple[BudgetSpec, ...]:
         """The budgets that count a subject's calls. All of them bind."""
         candidates = (*self._of_all, *self._by_application.get(subject.application, ()))

@@ -121,27 +121,6 @@ def under(standing: Standing, settings: EffectiveSettings, *, now: datetime) -> 
     return replace(standing, settings=settings, figures=figures, remembered={})
 
 
-def decide_by(
-    standing: Standing,
-    configuration: ConfigurationSpec,
-    *,
-    requirements: Requirements,
-    now: datetime,
-    limits: Limits = UNLIMITED,
-) -> Decision:
-    """Decide by what stands: the decision alone, without its document, and neither remembered nor looked up. Tiers of
-    budgets are in the limits, if anywhere."""
-    return decide(
-        configuration=configuration,
-        catalogue=standing.snapshot.catalogue,
-        requirements=requirements,
-        limits=limits,
-        policy=standing.settings.routing,
-        figures=standing.figures,
-        now=now,
-    )
-
-
 def rule(
     standing: Standing,
     configuration: ConfigurationSpec,
@@ -181,7 +160,15 @@ def _rule(
     known = None if key is None else standing.remembered.get(key)  # in one step: pages ask from other threads
     if known is not None:
         return known
-    decision = decide_by(standing, configuration, requirements=requirements, now=now, limits=limits)
+    decision = decide(
+        configuration=configuration,
+        catalogue=standing.snapshot.catalogue,
+        requirements=requirements,
+        limits=limits,
+        policy=standing.settings.routing,
+        figures=standing.figures,
+        now=now,
+    )
     content = canonical(document(decision))
     ruling = Ruling(decision=decision, document=content, digest=digest(content))
     if key is not None:

@@ -18,7 +18,7 @@ from routing.core.money import Money
 from routing.core.policy import PolicyMode
 from routing.core.ranking import Reading, contributions
 from routing.core.signals import MIN_CALLS, HealthFigure
-from routing.core.tiers import BudgetTier
+from routing.core.tiers import BudgetTier, wish_of
 from routing.core.vocabulary import (
     Capability,
     CostBasis,
@@ -76,6 +76,7 @@ class BasisReason(StrEnum):
 class Lead(StrEnum):
     """What puts an eligible candidate before the next one: the first comparison in which they differ."""
 
+    BUDGET_TIER = "budgetTier"
     PRIORITY = "priority"
     SCORE = "score"
     COST = "cost"
@@ -409,7 +410,10 @@ def _lacking(model: ModelSpec, decision: Decision, open_needs: Sequence[OpenNeed
 
 
 def _lead(first: Candidate, second: Candidate, decision: Decision) -> Lead:
-    """What puts one candidate before another, by the comparisons of ``routing.core.ranking`` in their order."""
+    """What puts one candidate before another: the wish of a tier, then the comparisons of ``routing.core.ranking`` in
+    their order."""
+    if first is decision.selected and _is_wished(first, decision):
+        return Lead.BUDGET_TIER
     if decision.selection is not Selection.CRITERIA:
         return _listed_lead(first, second, decision)
     one, other = first.model, second.model
@@ -421,6 +425,11 @@ def _lead(first: Candidate, second: Candidate, decision: Decision) -> Lead:
         (Lead.SORTING, one.sorting, other.sorting),
     )
     return next((lead for lead, left, right in comparisons if left != right), Lead.CANDIDATE_ORDER)
+
+
+def _is_wished(first: Candidate, decision: Decision) -> bool:
+    wish = wish_of(decision.tiers, [each.model.identifier for each in decision.eligible])
+    return wish is not None and wish[1] == first.model.identifier
 
 
 def _listed_lead(first: Candidate, second: Candidate, decision: Decision) -> Lead:

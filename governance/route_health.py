@@ -14,7 +14,7 @@ from django.conf import settings
 
 from governance.audit.actions import Author
 from governance.changes.circuits import rest_route
-from governance.decisions import Standing, decide_by
+from governance.decisions import NOBODY, Standing, rule
 from governance.gateway import home
 from governance.gateway.service import Service, standing_now
 from routing.circuits import RouteState
@@ -22,7 +22,7 @@ from routing.core.breaker import SETTLED_REST, CircuitState
 from routing.core.catalogue import ModelSpec
 from routing.core.failures import CallFailed, Failure, FailureKind
 from routing.core.requirements import Requirements
-from routing.core.vocabulary import RestCause
+from routing.core.vocabulary import RejectionReason, RestCause
 from routing.endpoints import endpoint_of
 from routing.models import Provider
 from routing.providers.registry import adapter_for
@@ -66,12 +66,12 @@ class Preflighted:
 def read_routes() -> tuple[RouteHealth, ...]:
     """Every route in service, those that rest first, by name."""
     standing = standing_now()
-    selected = _selected(standing, datetime.now(UTC))
+    unselected = _unselected(standing, datetime.now(UTC))
     found = [
         RouteHealth(
             model=model,
             state=standing.circuits.state(model.identifier),
-            unusable=_why_unusable(standing.snapshot.providers, model, is_selected=model.identifier in selected),
+            unusable=_why_unusable(standing.snapshot.providers, model) or unselected.get(model.identifier, ""),
         )
         for model in standing.snapshot.catalogue.models
     ]
@@ -131,22 +131,37 @@ def _judged(model: ModelSpec, listed: tuple[str, ...] | Failure) -> Preflighted:
     return Preflighted(model, Access.DENIED, f"{model.model_id} is not among the {len(listed)} models that it lists")
 
 
-def _selected(standing: Standing, now: datetime) -> frozenset[str]:
-    """The models that a configuration in service could choose for some call."""
-    return frozenset(
-        candidate.model.identifier
+def _unselected(standing: Standing, now: datetime) -> Mapping[str, str]:
+    """The models that nothing can select, each with the reason.
+
+    Asked is as nobody in particular. What a budget's ladder names, somebody's calls go to once it is past that tier.
+    """
+    decisions = [
+        rule(standing, configuration, requirements=Requirements(), now=now, who=NOBODY).decision
         for configuration in standing.snapshot.configurations.values()
         if configuration.is_active
-        for candidate in decide_by(standing, configuration, requirements=Requirements(), now=now).eligible
-    )
+    ]
+    refused = [(each.model.identifier, each.rejection) for decision in decisions for each in decision.refused]
+    past = {
+        model: rejection.detail
+        for model, rejection in refused
+        if rejection is not None and rejection.reason is RejectionReason.BUDGET_TARGET_ONLY
+    }
+    chosen = {each.model.identifier for decision in decisions for each in decision.eligible}
+    chosen.update(target for budget in standing.budgets.budgets for tier in budget.tiers for target in tier.targets)
+    return {
+        model: past.get(model, "no configuration in service can choose it")
+        for model in standing.snapshot.catalogue.by_identifier
+        if model not in chosen
+    }
 
 
-def _why_unusable(providers: Mapping[str, Provider], model: ModelSpec, *, is_selected: bool) -> str:
+def _why_unusable(providers: Mapping[str, Provider], model: ModelSpec) -> str:
     try:
         endpoint_of(providers[model.provider.identifier], vault=_vault())
     except CallFailed as failed:
         return failed.failure.message
-    return "" if is_selected else "no configuration in service can choose it"
+    return ""
 
 
 def _vault() -> Vault:

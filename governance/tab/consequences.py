@@ -1,8 +1,9 @@
 """What a change of a setting would do to decisions, before it is made.
 
 Every configuration in service is asked for every operation, once by the settings in force and once by the supposed
-ones, by the function that decides calls. What is compared is which model goes first, and then whether those behind it
-come in another order.
+ones, by the function that decides calls, and as nobody in particular: past a tier of a budget that names an
+application, a key or a user their calls go elsewhere. What is compared is which model goes first, and then whether
+those behind it come in another order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from governance.decisions import Standing, decide_by, under
+from governance.decisions import NOBODY, Ruling, Standing, rule, under
 from governance.settings_store.store import load_settings
 from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision
@@ -49,6 +50,7 @@ class Foresight:
         measured: how many of them a measured mode would rank.
         going_by_mode: how many of them are ranked by the installation's mode, since they have none of their own.
         changes: every change, by configuration.
+        is_of_nobody: whether tiers of budgets send calls of some applications, keys or users elsewhere.
     """
 
     takes_part: bool
@@ -56,6 +58,7 @@ class Foresight:
     measured: int
     going_by_mode: int
     changes: tuple[Consequence, ...]
+    is_of_nobody: bool = False
 
     @property
     def elsewhere(self) -> tuple[Consequence, ...]:
@@ -68,7 +71,7 @@ class Foresight:
         return tuple(each for each in self.changes if not each.goes_elsewhere)
 
 
-_Decisions = Mapping[tuple[str, Operation], Decision]
+_Rulings = Mapping[tuple[str, Operation], Ruling]
 
 
 def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: datetime) -> list[Foresight]:
@@ -77,15 +80,15 @@ def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: da
     Two queries a choice, and those of the figures where the settings say which there are. What is in force is decided
     once, if any choice has a part in it.
     """
-    before: _Decisions | None = None
+    before: _Rulings | None = None
     found = []
     for supposed in choices:
         settings = load_settings(supposed=supposed)
         takes_part = standing.settings.routing != settings.routing
         changes: list[Consequence] = []
         if takes_part:
-            before = _decide_all(standing, now) if before is None else before
-            changes = _changes(before, _decide_all(under(standing, settings, now=now), now))
+            before = _rule_all(standing, now) if before is None else before
+            changes = _changes(before, _rule_all(under(standing, settings, now=now), now))
         asked = _in_service(standing)
         modes = [spec.policy_mode for spec in asked if spec.selection is Selection.CRITERIA]
         found.append(
@@ -95,6 +98,7 @@ def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: da
                 measured=sum((mode or settings.routing.mode).is_measured for mode in modes),
                 going_by_mode=modes.count(None),
                 changes=tuple(changes),
+                is_of_nobody=standing.budgets.has_tiers_of_some,
             )
         )
     return found
@@ -105,19 +109,19 @@ def _in_service(standing: Standing) -> list[ConfigurationSpec]:
     return sorted(active, key=lambda spec: spec.identifier)
 
 
-def _decide_all(standing: Standing, now: datetime) -> _Decisions:
+def _rule_all(standing: Standing, now: datetime) -> _Rulings:
     return {
-        (spec.identifier, operation): decide_by(standing, spec, requirements=Requirements(operation=operation), now=now)
+        (spec.identifier, each): rule(standing, spec, requirements=Requirements(operation=each), now=now, who=NOBODY)
         for spec in _in_service(standing)
-        for operation in Operation
+        for each in Operation
     }
 
 
-def _changes(before: _Decisions, after: _Decisions) -> list[Consequence]:
+def _changes(before: _Rulings, after: _Rulings) -> list[Consequence]:
     """What differs, operations with the same outcome in one."""
     found: dict[tuple[str, str | None, str | None, tuple[SignalName, ...]], list[Operation]] = {}
-    for (configuration, operation), now in before.items():
-        then = after[configuration, operation]
+    for (configuration, operation), ruling in before.items():
+        now, then = ruling.decision, after[configuration, operation].decision
         if _order(now) != _order(then):
             key = (configuration, _first(now), _first(then), then.signals_used)
             found.setdefault(key, []).append(operation)

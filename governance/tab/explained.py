@@ -69,6 +69,7 @@ WORDS = Labels(
         BasisReason.ALL_MEASURED: "every candidate with any cost figure has a measured one",
     },
     {
+        Lead.BUDGET_TIER: "a tier of a budget",
         Lead.PRIORITY: "provider priority",
         Lead.SCORE: "score",
         Lead.COST: "lower cost",
@@ -257,10 +258,7 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _tier(tier: BudgetTier) -> str:
-    targets = ", ".join(tier.targets) or "nobody"
-    return (
-        f"{tier.told}: {f'only {targets} may serve' if tier.is_strict else f'{targets} goes first where it may serve'}"
-    )
+    return f"{tier.told}: {tier.meaning}"
 
 
 def _criteria(explanation: Explanation) -> str:

@@ -20,6 +20,7 @@ from governance.tab.addresses import address_of
 from governance.tab.choices import Choice, NextStep, address, next_step
 from governance.tab.explained import WORDS
 from governance.tab.panels import Content, Panel
+from governance.tab.words import WHOSE
 from routing.core.vocabulary import LABELS, Operation, Selection
 from telemetry.history import WINDOW
 from telemetry.readouts.operations import OperationReadout, Route, RouteFigures, read_operations
@@ -93,6 +94,7 @@ class OperationsPanel:
     percentiles_since: datetime | None
     answered: int
     chosen: Sequence[ChosenRow]
+    whose: str
     rows: Sequence[CandidateRow]
     columns: Sequence[str]
     matrix: Sequence[MatrixRow]
@@ -118,6 +120,7 @@ def answer(request: HttpRequest) -> Content:
         percentiles_since=readout.percentiles_since,
         answered=answered[operation],
         chosen=chosen,
+        whose=WHOSE if standing.budgets.has_tiers_of_some else "",
         rows=_candidates(standing, readout, operation, chosen),
         columns=[LABELS[each] for each in Operation],
         matrix=_matrix(readout),
@@ -156,7 +159,7 @@ def _ahead_by(explanation: Explanation) -> str:
     first = explanation.selected
     if first is None:
         return ""
-    if explanation.selection is Selection.FIXED:
+    if explanation.selection is Selection.FIXED and not explanation.tiers:
         return "the only one named"
     return "the only one that may serve" if first.leads_by is None else WORDS[first.leads_by]
 

@@ -23,6 +23,7 @@ from governance.settings_store.registry import CALL_HISTORY, POLICY_MODE, Kind, 
 from governance.settings_store.sources import PINNED_BY, SettingInForce
 from governance.tab.addresses import address_of
 from governance.tab.consequences import Consequence, Foresight, foresee
+from governance.tab.words import WHOSE
 from routing.core.vocabulary import LABELS
 from telemetry.readouts.signals import SignalReadout, read_signals
 
@@ -70,7 +71,7 @@ class Proposal:
         typed: the value as the form sends it; ``is_default`` if the stored one is to be forgotten instead.
         version: what is stored, of which the consequences are shown.
         headline: the consequences in a sentence; ``weight`` says how many calls they would have concerned, and ``note``
-            why there are none, where that can be said.
+            why there are none, where that can be said; ``whose`` says for whom they may be others.
     """
 
     spelled: str
@@ -81,6 +82,7 @@ class Proposal:
     headline: str
     weight: str
     note: str
+    whose: str
     rows: Sequence[ConsequenceRow]
     button: str
 
@@ -185,6 +187,7 @@ def _propose(each: SettingInForce, value: Any, *, is_default: bool) -> Proposal:
         headline=ALREADY if value == each.value else _headline(foresight),
         weight=_weight(rows, calls),
         note=_note(setting, value, foresight),
+        whose=WHOSE if foresight.is_of_nobody and foresight.takes_part else "",
         rows=rows,
         button=_button(setting, value, is_default=is_default),
     )

@@ -10,6 +10,12 @@ from routing.core.vocabulary import LABELS, ListedOrder, Operation, RejectionRea
 DEMO = "demo"
 """The source of rows that a demo made."""
 
+WHOSE = (
+    "Asked as nobody in particular: past a tier of a budget that names an application, a key or a user, their calls go "
+    "elsewhere."
+)
+"""Beside what was asked as nobody, where there are such budgets."""
+
 _LISTED = {f"listed:{order}": f"listed, {LABELS[order].lower()}" for order in ListedOrder}
 _SHAPES = {
     Shape.SINGLE_TURN.value: "one turn",

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from routing.core.catalogue import Catalogue, ModelSpec
@@ -16,7 +16,7 @@ from routing.core.pricing import price_at
 from routing.core.ranking import Reading, in_listed_order, rank
 from routing.core.requirements import UNLIMITED, Limits, Requirements
 from routing.core.signals import NO_FIGURES, Figures, HistoryFigure
-from routing.core.tiers import BudgetTier, substitutes
+from routing.core.tiers import BudgetTier, substitutes, wish_of
 from routing.core.vocabulary import (
     CostBasis,
     DecisionState,
@@ -65,7 +65,8 @@ class Decision:
         weights: the signals that entered scores, with their weights.
         neutral_for_absent: those of them in which an absence counted as 0.5.
         signals_used: the signals that moved the decision.
-        eligible: candidates that may serve, best first.
+        eligible: candidates that may serve, in the order in which a call asks them: what an advisory tier wishes for,
+            then the best first.
         refused: candidates that may not, in candidate order.
         unavailable: identifiers the configuration, or a strict tier for it, names that are not in service.
         tiers: the tiers of budgets that were in force.
@@ -98,7 +99,7 @@ class Decision:
 
     @property
     def selected(self) -> Candidate | None:
-        """The first eligible candidate, before any preference of a class rule or a session."""
+        """The candidate that goes first, before any preference of a class rule or a session."""
         return self.eligible[0] if self.eligible else None
 
     @property
@@ -231,9 +232,8 @@ def decide(
         history_known=history_known,
         tiers=limits.tiers,
     )
-    if configuration.selection is Selection.CRITERIA:
-        return _by_rank(outcome)
-    return _in_order(outcome)
+    ordered = _by_rank(outcome) if configuration.selection is Selection.CRITERIA else _in_order(outcome)
+    return _as_wished(ordered) if limits.tiers else ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +313,15 @@ def _in_order(outcome: _Outcome) -> Decision:
         unavailable=outcome.unavailable,
         tiers=outcome.tiers,
     )
+
+
+def _as_wished(decision: Decision) -> Decision:
+    """With the model first that an advisory tier wishes for; the order of the others stays."""
+    wish = wish_of(decision.tiers, [each.model.identifier for each in decision.eligible])
+    if wish is None:
+        return decision
+    ordered = sorted(decision.eligible, key=lambda each: each.model.identifier != wish[1])
+    return replace(decision, eligible=tuple(ordered))
 
 
 def _candidates(

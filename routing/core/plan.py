@@ -1,8 +1,9 @@
 """From decisions to the routes a call will walk: candidates in order, then the fallback configurations.
 
-A budget's advisory tier, a class rule or a session pin may move one *eligible* candidate to the head; none of them can
-make a refused one eligible. Fallback configurations are decided on their own terms, one hop deep. What was passed over
-stands in the plan as a value, because a router that will not say why it avoided something cannot be debugged at night.
+A class rule or a session pin may move one *eligible* candidate to the head, unless an advisory tier of a budget has put
+another one there in the decision; none of them can make a refused one eligible. Fallback configurations are decided on
+their own terms, one hop deep. What was passed over stands in the plan as a value, because a router that will not say
+why it avoided something cannot be debugged at night.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from routing.core.catalogue import ModelSpec
 from routing.core.decision import Candidate, Decision
 from routing.core.failures import Failure, FailureKind
-from routing.core.tiers import BudgetTier
+from routing.core.tiers import BudgetTier, wish_of
 from routing.core.vocabulary import LABELS, SkipReason
 
 PIN = "pin"
@@ -153,7 +154,7 @@ def plan(
         decision: of the configuration asked for.
         limit: how many of its candidates may be walked (at least one).
         preference: moves its model to the head if that model is eligible; a shadow moves nothing. What a tier of a
-            budget wishes goes before it.
+            budget wishes goes before it, and stands at the head already.
         fallbacks: the configuration's fallbacks in order; their own fallbacks are never followed.
         allowed_models: what the caller's key may use; a skip's words name no others.
     """
@@ -169,8 +170,7 @@ def plan(
             detail = fallback.decision.refusal(allowed_models=allowed_models)
             skips.append(Skip.of(fallback.configuration, SkipReason.NOTHING_ELIGIBLE, detail))
         room = max(1, fallback.limit)
-        wished, _ = _preferred(fallback.decision.eligible, tier_preference(fallback.decision))
-        for each in wished:
+        for each in fallback.decision.eligible:
             if room == 0:
                 break
             if each.model.identifier in planned:
@@ -183,14 +183,9 @@ def plan(
 
 
 def tier_preference(decision: Decision) -> Preference | None:
-    """What an advisory tier wishes for: the target that goes first anyway, else the best of those that may serve."""
-    eligible = [each.model.identifier for each in decision.eligible]
-    for tier in decision.tiers:
-        wished = [target for target in tier.targets if target in eligible]
-        if not tier.is_strict and wished:
-            first = eligible[0] if eligible[0] in wished else wished[0]
-            return Preference(first, f"tier:{tier.budget}")
-    return None
+    """What an advisory tier wishes for, and the decision has put first; ``None`` if none does."""
+    wish = wish_of(decision.tiers, [each.model.identifier for each in decision.eligible])
+    return None if wish is None else Preference(wish[1], f"tier:{wish[0].budget}")
 
 
 def tier_failure(tiers: Sequence[BudgetTier], message: str, *, code: str, may_know: frozenset[str] | None) -> Failure:

@@ -4,7 +4,7 @@ Which tiers are in force is the business of whoever knows budgets; here is what 
 tier wishes for its targets, a strict one allows no others. Strict tiers that name different targets leave none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -34,6 +34,12 @@ class BudgetTier:
             return f"whether the budget {self.budget} is past a strict tier cannot be read just now"
         return f"{self.percent} % of the budget {self.budget} are used up, which is past its tier at {self.threshold} %"
 
+    @property
+    def meaning(self) -> str:
+        """What follows from it, models named."""
+        targets = ", ".join(self.targets) or "nobody"
+        return f"only {targets} may serve" if self.is_strict else f"{targets} goes first where it may serve"
+
 
 def strict_targets(tiers: Iterable[BudgetTier]) -> frozenset[str] | None:
     """The only models that strict tiers allow; ``None`` if there is none of them."""
@@ -44,3 +50,19 @@ def strict_targets(tiers: Iterable[BudgetTier]) -> frozenset[str] | None:
 def substitutes(tiers: Iterable[BudgetTier]) -> tuple[str, ...]:
     """The models that tiers name, each once, in their order."""
     return tuple(dict.fromkeys(target for each in tiers for target in each.targets))
+
+
+def wish_of(tiers: Iterable[BudgetTier], eligible: Sequence[str]) -> tuple[BudgetTier, str] | None:
+    """The first advisory tier whose wish can be met, and the model that goes first by it.
+
+    That is the target that would go first anyway, else the best target of those that may serve.
+
+    Args:
+        tiers: the tiers in force.
+        eligible: the models that may serve, in order.
+    """
+    for tier in tiers:
+        targets = [] if tier.is_strict else [each for each in tier.targets if each in eligible]
+        if targets:
+            return tier, eligible[0] if eligible[0] in targets else targets[0]
+    return None

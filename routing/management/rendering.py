@@ -35,7 +35,7 @@ def _outcome(decision: Decision) -> str:
 
 def _basis(decision: Decision) -> list[str]:
     """What the decision went by, one sentence each."""
-    lines = []
+    lines = [f"{printable(tier.told)}: {printable(tier.meaning)}." for tier in decision.tiers]
     if decision.mode is not None:
         lines.append(f"Mode {decision.mode.value}: {MODE_LABELS[decision.mode].lower()}.")
     if decision.order is not None:

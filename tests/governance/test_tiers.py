@@ -6,21 +6,35 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from budgets.crossings import Crossings
 from budgets.models import Account, Crossing
+from budgets.scopes import EACH
 from governance.access.budgets import spec_of
 from governance.access.directory import task_caller
 from governance.decisions import NOBODY, Standing, StandingPoll, rule
+from governance.gateway.service import standing_now
 from governance.models import Budget, BudgetTier
 from governance.questions import Question, ask
+from governance.route_health import read_routes, unusable_among
+from governance.tab.addresses import address_of
+from governance.tab.choices import address
+from governance.tab.consequences import foresee
 from governance.tab.explained import page_of
 from routing.core.requirements import Requirements
 from routing.core.vocabulary import Operation
+from routing.models import LanguageModel
 from tests.budgets.claims import claim, hold
-from tests.factories import AccessKeyFactory, BudgetFactory, ConfigurationFactory, LanguageModelFactory
+from tests.factories import (
+    AccessKeyFactory,
+    BudgetFactory,
+    ConfigurationFactory,
+    EvaluationResultFactory,
+    LanguageModelFactory,
+)
 from tests.governance.api.program import Program
 from tests.governance.test_decisions import alone
 
@@ -44,9 +58,9 @@ def budget() -> Budget:
     return row
 
 
-def cross(budget: Budget, now: datetime) -> None:
+def cross(budget: Budget, now: datetime, *, configuration: str = "support-chat") -> None:
     """Somebody writes down that 83 % are used up."""
-    account = spec_of(budget).account_of(replace(NOBODY, configuration="support-chat"), moment=now)
+    account = spec_of(budget).account_of(replace(NOBODY, configuration=configuration), moment=now)
     hold(claim(account), now=now)
     row = Account.objects.get(identity=account.identity)
     Crossing(account=row, budget=budget.identifier, threshold=80, limit=100, spent=83, uncertain=0, at=now).save()
@@ -142,3 +156,59 @@ def test_programs_are_told_the_tiers(budget: Budget, now: datetime) -> None:
     assert told["tiers"] == [
         {"budget": "desk-month", "threshold": 80, "percent": 83, "targets": ["cheap"], "is_strict": True}
     ]
+
+
+@pytest.mark.parametrize("is_strict", [True, False], ids=["strict", "advisory"])
+def test_every_page_says_what_a_call_does(budget: Budget, now: datetime, is_strict: bool, admin_client: Client) -> None:
+    """Ranked by quality ``dear`` goes first, and ``cheap`` by its name where nothing is measured: past the tier it does
+    either way, so a switch that would have moved calls moves none."""
+    budget.enforce_targets = is_strict
+    budget.configuration = EACH
+    budget.save()
+    for name, score in (("dear", 0.9), ("cheap", 0.2)):
+        EvaluationResultFactory.create(model=LanguageModel.objects.get(identifier=name), mean_score=score)
+    ConfigurationFactory.create(identifier="by-installation", criteria=True)
+    ranked, fixed = (Question(name, Operation.CHAT) for name in ("by-installation", "support-chat"))
+    (before,) = foresee(standing_now(), [{"routing.policyMode": "quality"}], now=timezone.now())
+    assert [each.configuration for each in before.elsewhere] == ["by-installation"]
+    assert first_of(admin_client, fixed) == "dear"
+
+    for name in ("support-chat", "by-installation"):
+        cross(budget, now, configuration=name)
+    assert [first_of(admin_client, question) for question in (ranked, fixed)] == ["cheap", "cheap"]
+    (after,) = foresee(standing_now(), [{"routing.policyMode": "quality"}], now=timezone.now())
+    assert (after.elsewhere, after.is_of_nobody) == ((), False)
+    unusable = {each.model.identifier: each.unusable for each in unusable_among(read_routes())}
+    told = "83 % of the budget desk-month are used up, which is past its tier at 80 %"
+    assert unusable == ({"dear": told} if is_strict else {})
+
+
+def first_of(browser: Client, question: Question) -> str:
+    """The model that goes first, in the same words everywhere."""
+    standing, now = standing_now(), timezone.now()
+    answer = ask(standing, question, now=now)
+    first = answer.plan.steps[0].model
+    assert answer.explanation.selected is not None
+    assert answer.explanation.selected.model == first
+    reply = browser.get(address_of(question)).context["panel"].reply
+    assert reply.verdict.startswith(f"{first.route} ")
+    assert (reply.decision.rows[0].route, reply.routes[0].name) == (first.route, first.route)
+    chosen = browser.get(address("operations", operation="chat")).context["panel"].chosen
+    row = next(each for each in chosen if each.configuration == question.configuration)
+    assert row.route == first.route
+    told = Program(AccessKeyFactory.create().secret).post(
+        "explain", {"configuration": question.configuration, "operation": "chat"}
+    )
+    document = told.json()
+    assert document["plan"][0]["route"] == document["explanation"]["candidates"][0]["route"] == first.route
+    if answer.explanation.tiers:
+        is_strict = answer.explanation.tiers[0].is_strict
+        assert row.by == ("the only one that may serve" if is_strict else "a tier of a budget")
+    return first.identifier
+
+
+def test_what_a_ladder_alone_names_is_not_unusable(budget: Budget, now: datetime) -> None:
+    assert unusable_among(read_routes()) == []
+    BudgetTier.objects.get().delete()
+    budget.save()
+    assert [each.model.identifier for each in unusable_among(read_routes())] == ["cheap"]

@@ -303,6 +303,15 @@ def test_refused_candidates_stand_below_with_reason_and_detail() -> None:
     assert lines[-1] == "  -  fast   notPermitted: the key does not allow this model"
 
 
+def test_a_tier_in_force_is_told_and_its_model_goes_first() -> None:
+    tier = {"budget": "desk", "threshold": 80, "percent": 83, "targets": ["slow"]}
+    lines = text_of({**BALANCED, "budget_tiers": [tier]}).splitlines()
+    assert lines[0] == "Ranked by the policy in force. Selected: slow."
+    told = "83 % of the budget desk are used up, which is past its tier at 80 %"
+    assert lines[1] == f"{told}: slow goes first where it may serve."
+    assert [line.split()[:2] for line in lines[-2:]] == [["1", "slow"], ["2", "fast"]]
+
+
 def test_the_states_are_told_apart() -> None:
     fast, nobody = model("fast"), Limits(allowed_models=frozenset())
     firsts = [

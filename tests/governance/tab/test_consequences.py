@@ -8,7 +8,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from governance.changes.settings import store_setting
-from governance.decisions import Standing, decide_by, under
+from governance.decisions import Standing, rule, under
 from governance.gateway.service import standing_now
 from governance.settings_store.store import load_settings
 from governance.tab.consequences import Consequence, Foresight, foresee
@@ -86,9 +86,9 @@ def firsts(standing: Standing) -> dict[tuple[str, Operation], list[str]]:
     return {
         (spec.identifier, operation): [
             each.model.route
-            for each in decide_by(
+            for each in rule(
                 standing, spec, requirements=Requirements(operation=operation), now=timezone.now()
-            ).eligible
+            ).decision.eligible
         ]
         for spec in standing.snapshot.configurations.values()
         if spec.is_active

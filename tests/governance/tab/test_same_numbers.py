@@ -14,6 +14,7 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from budgets.scopes import BudgetBook, BudgetSpec, Scope, Tier
 from governance.api import explain as api_explain
 from governance.api.explained import explanation_document
 from governance.decisions import Standing, rule
@@ -61,6 +62,23 @@ CONFIGURATIONS = st.builds(
 )  # fmt: skip
 
 
+BOOKS = st.lists(
+    st.builds(
+        BudgetSpec,
+        identifier=st.sampled_from(["desk", "team"]),
+        scope=st.just(Scope()),
+        currency=st.just("USD"),
+        limit=st.just(0),  # used up, whoever asks
+        tiers=st.lists(st.sampled_from([*NAMES, "gone"]), min_size=1, max_size=2).map(
+            lambda to: (Tier(80, tuple(to)),)
+        ),
+        enforces_targets=st.sampled_from([False, False, True]),
+    ),
+    max_size=2,
+    unique_by=lambda each: each.identifier,
+).map(BudgetBook.of)
+
+
 @st.composite
 def standings(draw: st.DrawFn) -> Standing:
     """What is in force: anything."""
@@ -77,6 +95,7 @@ def standings(draw: st.DrawFn) -> Standing:
         figures=figures,
         circuits=Circuits(store=MemoryStore()),
         now=NOW,
+        budgets=draw(BOOKS),
     )
 
 
@@ -113,6 +132,8 @@ def test_a_thousand_states_have_the_same_numbers_everywhere(standing: Standing, 
     requirements = Requirements(operation=question.operation, needs=question.needs)
     call = rule(changed, spec, requirements=requirements, now=NOW)
     answer = ask(standing, question, now=NOW)
+    first = answer.explanation.selected
+    assert [step.model for step in answer.plan.steps[:1]] == ([] if first is None else [first.model])
 
     of_the_call = recorded_page(json.loads(call.document))
     on_the_tab = page_of(answer.explanation)
