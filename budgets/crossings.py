@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 from threading import Lock
 
-from django.db.models import BigIntegerField, ExpressionWrapper, F, Q
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Q, QuerySet
 
 from budgets.models import Account, Crossing
 from budgets.scopes import AccountKey, BudgetSpec, Subject, scope_of
@@ -155,7 +155,7 @@ class Crossings:
         A row becomes visible later than rows with higher ids where its transaction took longer, so whatever is new is
         read for :data:`SETTLING` seconds.
         """
-        rows = Crossing.objects.filter(_of_current_windows("account__", now), pk__gt=self._read_up_to).order_by("pk")
+        rows = _thresholds(_of_current_windows("account__", now), pk__gt=self._read_up_to).order_by("pk")
         found = list(rows.values_list("pk", *_COLUMNS))
         self._learn(Crossed(*values) for _, *values in found)
         self._settle(found[-1][0] if found else self._read_up_to)
@@ -196,7 +196,7 @@ _COLUMNS = ("account__identity", "budget", "threshold", "limit", "spent", "uncer
 def crossed_in(accounts: Iterable[int]) -> dict[tuple[int, str], tuple[Crossed, ...]]:
     """What was crossed in accounts, ascending by threshold, by their ids and the budgets' identifiers: one query."""
     found: dict[tuple[int, str], tuple[Crossed, ...]] = {}
-    rows = Crossing.objects.filter(account__in=accounts).order_by("threshold")
+    rows = _thresholds(account__in=accounts).order_by("threshold")
     for account, *values in rows.values_list("account_id", *_COLUMNS):
         crossed = Crossed(*values)
         found[account, crossed.budget] = (*found.get((account, crossed.budget), ()), crossed)
@@ -249,6 +249,11 @@ def look(budgets: Iterable[BudgetSpec], crossings: Crossings, *, now: datetime) 
     found = crossings.news(watches, spendings, now=now)
     crossings.note(found)
     return found
+
+
+def _thresholds(*conditions: Q, **values: object) -> QuerySet[Crossing]:
+    """Crossings of thresholds: what was refused is in the same table, and is ``refusals``' business."""
+    return Crossing.objects.filter(*conditions, threshold__isnull=False, **values)
 
 
 def _of_current_windows(prefix: str, now: datetime) -> Q:

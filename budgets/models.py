@@ -1,7 +1,8 @@
 """The ledger's tables: accounts with their balance, the entries that the balance is the sum of, what is held for
-attempts that are under way, and which thresholds of budgets the balance has crossed.
+attempts that are under way, which thresholds of budgets the balance has crossed, and which budgets refuse calls.
 
-Amounts are whole nano-units of the account's currency. Nobody but ``ledger`` and ``crossings`` writes here.
+Amounts are whole nano-units of the account's currency. Nobody but ``ledger``, ``crossings`` and ``refusals`` writes
+here, and ``retention`` removes what is old.
 """
 
 from typing import Any, ClassVar
@@ -151,13 +152,15 @@ class Crossing(AddedOnly):
     """A threshold of a budget that was crossed in an account: once, and for good, since an account is of one window.
 
     ``budget`` is its identifier, ``threshold`` in per cent of the limit; ``limit``, ``spent`` and ``uncertain`` are the
-    figures that were compared.
+    figures that were compared. ``threshold`` is ``None`` where the limit itself was in the way, and a call was
+    refused; then ``needed`` is the most that the call could have cost, ``None`` where nobody could say.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="crossings", db_index=False)
     budget = models.CharField(max_length=100)
-    threshold = models.PositiveSmallIntegerField()
+    threshold = models.PositiveSmallIntegerField(null=True)
     limit = models.BigIntegerField()
+    needed = models.BigIntegerField(null=True)
     spent = models.BigIntegerField()
     uncertain = models.BigIntegerField()
     at = models.DateTimeField()
@@ -166,10 +169,18 @@ class Crossing(AddedOnly):
         ordering: ClassVar = ["-id"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["account", "budget", "threshold"], name="budgets_crossing_once"),
+            models.UniqueConstraint(
+                fields=["account", "budget"], condition=models.Q(threshold=None), name="budgets_refusal_once"
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.budget} past {self.threshold} %"
+        return f"{self.budget} {self.told}"
+
+    @property
+    def told(self) -> str:
+        """What happened, behind the budget's name."""
+        return "refuses calls" if self.threshold is None else f"past {self.threshold} %"
 
 
 class Hold(models.Model):

@@ -178,7 +178,7 @@ class DeliveryFilter(SimpleListFilter):
 
 @admin.register(Crossing)
 class CrossingAdmin(ReadOnlyAdmin):
-    """Alerts: the thresholds that budgets have crossed, each once in a window."""
+    """Alerts: the thresholds that budgets have crossed, and that they refuse calls; each once in a window."""
 
     paginator = BoundedPaginator
     ordering = ("-pk",)
@@ -187,7 +187,7 @@ class CrossingAdmin(ReadOnlyAdmin):
     list_select_related = ("account",)
     fieldsets = (
         (None, {"fields": ("when", "of_budget", "used", "where", "told")}),
-        ("Figures of that moment", {"fields": (("part_limit", "part_spent", "part_uncertain"),)}),
+        ("Figures of that moment", {"fields": (("part_limit", "part_spent", "part_uncertain", "part_needed"),)}),
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -223,10 +223,10 @@ class CrossingAdmin(ReadOnlyAdmin):
         address = reverse("admin:governance_budget_change", args=[crossing.budget_pk])
         return format_html('<a href="{}">{}</a>', address, crossing.budget)
 
-    @admin.display(description="crossed")
+    @admin.display(description="alert")
     def used(self, crossing: Crossing) -> str:
         percent = percent_of(crossing.spent, crossing.uncertain, limit=crossing.limit)
-        return two_lines(f"{crossing.threshold} %", f"at {percent} % of {self.part_limit(crossing)}")
+        return two_lines(crossing.told, f"at {percent} % of {self.part_limit(crossing)}")
 
     @admin.display(description="account")
     def where(self, crossing: Crossing) -> str:
@@ -263,6 +263,10 @@ class CrossingAdmin(ReadOnlyAdmin):
     @admin.display(description="uncertain")
     def part_uncertain(self, crossing: Crossing) -> str:
         return spell_cost(crossing.uncertain, crossing.account.currency)
+
+    @admin.display(description="needed by a call")
+    def part_needed(self, crossing: Crossing) -> str:
+        return spell_cost(crossing.needed, crossing.account.currency)
 
 
 _STATE_CLASSES = {

@@ -187,17 +187,17 @@ class AccountAdmin(ReadOnlyAdmin):
     fieldsets = (
         (None, {"fields": ("counted", "window", ("starts_at", "ends_at"), "opened_at")}),
         ("Balance", {"fields": (("part_spent", "part_reserved", "part_uncertain"), "unmeasured")}),
-        ("Thresholds crossed", {"fields": ("crossed",)}),
+        ("Alerts", {"fields": ("crossed",)}),
         ("Entries", {"fields": ("latest",)}),
     )
 
     @admin.display(description="by budget")
     def crossed(self, account: Account) -> str:
-        """What was crossed in it, and with which figures."""
+        """What was crossed in it and whether calls were refused, and with which figures."""
         rows = [
             {
                 "budget": each.budget,
-                "threshold": each.threshold,
+                "told": each.told,
                 "percent": percent_of(each.spent, each.uncertain, limit=each.limit),
                 "at": each.at,
                 **{part: spell_cost(getattr(each, part), account.currency) for part in ("spent", "uncertain", "limit")},

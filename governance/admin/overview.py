@@ -83,10 +83,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """A threshold that a budget has crossed in a window that is not over."""
+    """What a budget has crossed in a window that is not over, or that it refuses calls in it."""
 
     budget: str
-    threshold: int
+    threshold: int | None
+    told: str
     whose: str
     window: str
     at: datetime
@@ -142,7 +143,7 @@ def read_overview(request: HttpRequest, *, period: Period, now: datetime) -> Ove
 
 
 def open_alerts(request: HttpRequest, *, now: datetime) -> tuple[AlertRow, ...]:
-    """What budgets have crossed in the windows of this moment: one query. Nothing for whoever may not look at it."""
+    """What budgets alert in the windows of this moment: one query. Nothing for whoever may not look at it."""
     if not request.user.has_perm("budgets.view_crossing"):
         return ()
     lasts = Q(account__ends_at=None) | Q(account__ends_at__gt=now)
@@ -150,6 +151,7 @@ def open_alerts(request: HttpRequest, *, now: datetime) -> tuple[AlertRow, ...]:
         AlertRow(
             budget=each.budget,
             threshold=each.threshold,
+            told=each.told,
             whose=str(scope_of(each.account.scope)),
             window=each.account.window,
             at=each.at,

@@ -21,12 +21,18 @@ from routing.core.money import format_nanos
 VERSION = 1
 
 CROSSED = "budget.threshold_crossed"
+REFUSING = "budget.refusing_calls"
 TEST = "test"
 
 
+def type_of(crossing: Crossing) -> str:
+    """The ``type`` of what is said of it."""
+    return REFUSING if crossing.threshold is None else CROSSED
+
+
 def crossed_message(crossing: Crossing, budget: Budget | None) -> str:
-    """What is said of a crossing, whose account was read with it. Of a budget that is not there any more only what the
-    crossing knows."""
+    """What is said of a crossing, or of the first call that was refused; its account was read with it. Of a budget that
+    is not there any more only what the crossing knows."""
     account = crossing.account
     used = crossing.spent + crossing.uncertain
     window = Window(
@@ -38,7 +44,7 @@ def crossed_message(crossing: Crossing, budget: Budget | None) -> str:
     reached = reached_at(used=used, limit=crossing.limit, since=account.opened_at, window=window, now=crossing.at)
     scope = scope_of(account.scope)
     return _written(
-        CROSSED,
+        type_of(crossing),
         at=crossing.at,
         data={
             "budget": crossing.budget,
@@ -51,7 +57,7 @@ def crossed_message(crossing: Crossing, budget: Budget | None) -> str:
                 "starts_at": _moment(window.starts),
                 "ends_at": _moment(window.ends),
             },
-            "threshold_percent": crossing.threshold,
+            **_what(crossing),
             "used_percent": percent_of(crossing.spent, crossing.uncertain, limit=crossing.limit),
             "currency": account.currency,
             "limit": format_nanos(crossing.limit),
@@ -61,6 +67,12 @@ def crossed_message(crossing: Crossing, budget: Budget | None) -> str:
             "forecast": {"limit_reached_at": _moment(reached)},
         },
     )
+
+
+def _what(crossing: Crossing) -> Mapping[str, Any]:
+    if crossing.threshold is None:
+        return {"needed": None if crossing.needed is None else format_nanos(crossing.needed)}
+    return {"threshold_percent": crossing.threshold}
 
 
 def trial_message(webhook: str, *, now: datetime) -> str:

@@ -1,15 +1,18 @@
-"""Alerts: the thresholds that budgets have crossed, with what webhooks were told of each. To read only."""
+"""Alerts: the thresholds that budgets have crossed and the calls that they refuse, with what webhooks were told of
+each. To read only."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 
 from django.http import HttpResponseBase
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from budgets.crossings import percent_of
 from budgets.models import Crossing
+from governance.alerts.messages import CROSSED, REFUSING, type_of
 from governance.api.pagination import PageQuery, page_of
 from governance.api.permissions import people
 from governance.api.serializers import AmountField, StrictSerializer
@@ -38,11 +41,14 @@ class DeliverySerializer(StrictSerializer):
 
 
 class AlertSerializer(StrictSerializer):
-    """A threshold that was crossed: once in the window of its account."""
+    """A threshold that was crossed, or the first call that was refused: each once in the window of its account."""
 
     at = serializers.DateTimeField()
+    type = serializers.SerializerMethodField(help_text="As webhooks are told.")
     budget = serializers.CharField()
-    threshold_percent = serializers.IntegerField(source="threshold")
+    threshold_percent = serializers.IntegerField(
+        source="threshold", allow_null=True, help_text="Null where a call was refused."
+    )
     used_percent = serializers.SerializerMethodField(help_text="Of the limit, in whole per cent and at most 100.")
     scope = serializers.DictField(child=serializers.CharField(), source="account.scope")
     window = serializers.CharField(source="account.window")
@@ -50,7 +56,15 @@ class AlertSerializer(StrictSerializer):
     limit = AmountField()
     spent = AmountField()
     uncertain = AmountField()
+    needed = AmountField(
+        allow_null=True,
+        help_text="The most that the refused call could have cost. Null where nobody could say, and of a threshold.",
+    )
     deliveries = DeliverySerializer(many=True, help_text="One for each webhook that is told.")
+
+    @extend_schema_field(serializers.ChoiceField([CROSSED, REFUSING]))
+    def get_type(self, crossing: Crossing) -> str:
+        return type_of(crossing)
 
     def get_used_percent(self, crossing: Crossing) -> int:
         return percent_of(crossing.spent, crossing.uncertain, limit=crossing.limit)

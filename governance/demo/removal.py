@@ -172,11 +172,7 @@ def _unbook(calls: Sequence[Any]) -> None:
     QuerySet(Hold).filter(call__in=calls).delete()
     entries.delete()
     crossings: QuerySet[Crossing] = QuerySet(Crossing).filter(account__in=accounts).select_related("account")
-    undone = [
-        each.pk
-        for each in crossings
-        if percent_of(each.account.spent, each.account.uncertain, limit=each.limit) < each.threshold
-    ]
+    undone = [each.pk for each in crossings if _is_undone(each)]
     _remove_crossings(undone)
     QuerySet(Account).filter(pk__in=accounts, entries=None, carryover=None, holds=None, crossings=None).delete()
 
@@ -197,6 +193,14 @@ def _remove_accounts() -> int:
     _remove_crossings(QuerySet(Crossing).filter(account__in=accounts).values_list("pk", flat=True))
     QuerySet(Entry).filter(account__in=accounts).delete()
     return _delete(QuerySet(Account).filter(pk__in=accounts))
+
+
+def _is_undone(crossing: Crossing) -> bool:
+    """Whether an account does not come as far any more as it had come."""
+    spent, uncertain = crossing.account.spent, crossing.account.uncertain
+    if crossing.threshold is not None:
+        return percent_of(spent, uncertain, limit=crossing.limit) < crossing.threshold
+    return spent + uncertain + (1 if crossing.needed is None else crossing.needed) <= crossing.limit
 
 
 def _remove_crossings(crossings: Iterable[int]) -> None:

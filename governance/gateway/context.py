@@ -11,6 +11,8 @@ from typing import Protocol as Interface
 from uuid import UUID
 
 from budgets import limits
+from budgets.ledger import OverBudget
+from budgets.refusals import Refusals
 from governance.access.directory import Caller
 from governance.decisions import Ruling, Standing
 from governance.gateway.bookkeeper import Bookkeeper
@@ -120,7 +122,8 @@ class CallNotes:
 
     ``replay_of`` is the call whose answer was given again; ``cache`` what came of looking for one, where that was done.
     ``served`` has the cost's last word: the attempt that served. ``standings`` are the limits that the call was
-    admitted by, or refused. ``told`` is what the caller of a stream has been sent, where somebody keeps that.
+    admitted by, or refused. ``refusals`` are the budgets that had no room for an attempt. ``told`` is what the caller
+    of a stream has been sent, where somebody keeps that.
     """
 
     ruling: Ruling | None = None
@@ -133,6 +136,7 @@ class CallNotes:
     replay_of: UUID | None = None
     cache: CacheOutcome | None = None
     standings: tuple[limits.Standing, ...] = ()
+    refusals: list[OverBudget] = field(default_factory=list)
     told: bytearray | None = None
 
     @property
@@ -158,6 +162,7 @@ class Services:
     bridge: Bridge
     bookkeeper: Bookkeeper
     shared: SharedStore
+    refusals: Refusals = field(default_factory=Refusals)
     owed: set["asyncio.Task[object]"] = field(default_factory=set)
 
     def owe(self, errand: Coroutine[Any, Any, Done]) -> "asyncio.Task[Done]":

@@ -30,6 +30,7 @@ EXPLAINED = {
     "budgets/models.py": "the refusal of a second save, beneath every entry of the ledger",
     "budgets/crossings.py": "adds crossings of thresholds: nobody's change, and told on the budget's page",
     "budgets/ledger.py": "opens accounts; what is booked in them is nobody's change, and too much for a trail",
+    "budgets/refusals.py": "adds calls that were refused, of each budget the first: as crossings are",
     "budgets/retention.py": "removes entries that are not kept any longer, and keeps their sums",
     "telemetry/rows.py": "adds rows of calls: nobody's change, and too many for a trail",
     "telemetry/usage.py": "removes hours of usage that are not kept any longer",

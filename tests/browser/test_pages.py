@@ -142,7 +142,7 @@ def alert(vault: Vault) -> None:
     pager = Webhook(identifier="pager", name="Who is on duty", url="https://alerts.example.com/signalbox")
     save_webhook(pager, author=SOMEBODY, vault=vault, secret=SECRET)
     now = timezone.now()
-    for threshold in (70, 80):
+    for threshold in (70, 80, None):
         crossing("team-month", threshold=threshold, key=key_of(Scope(application="helpdesk")), at=now)
     outbox.fill(now=now)
     for number, delivery in enumerate(outbox.due(now=now)):

@@ -36,8 +36,8 @@ def watches(budget: BudgetSpec = DESK) -> tuple[Watch, ...]:
     return watches_of([budget], WHO, began=NOW, now=LATER)
 
 
-def recorded() -> list[int]:
-    return sorted(Crossing.objects.values_list("threshold", flat=True))
+def recorded() -> list[int | None]:
+    return list(Crossing.objects.order_by("threshold").values_list("threshold", flat=True))
 
 
 @pytest.mark.parametrize(

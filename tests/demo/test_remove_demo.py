@@ -11,10 +11,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import models
 
+from budgets import refusals
 from budgets.crossings import Spending, Watch, crossed_by, record
 from budgets.ledger import settle
 from budgets.models import Account, Crossing, Hold
 from budgets.proof import check
+from budgets.refusals import Refusal
 from budgets.scopes import Scope
 from governance.access.directory import Caller
 from governance.demo.cast import SOURCE
@@ -130,12 +132,16 @@ def test_the_ledger_forgets_the_demo_and_keeps_what_others_have_spent() -> None:
     for limit in (ONE, 2 * ONE, ONE // 2):  # reached, then not any more, and far behind
         watch = Watch(f"all-{limit}", everybody, limit, (60,))
         record(crossed_by(watch, Spending(ONE + ONE // 2, 0), at=NOW))
+    for name, limit, needed in (("fits", 3 * ONE, 2 * ONE), ("too-dear", 3 * ONE - 1, 2 * ONE), ("full", ONE, None)):
+        refusals.record([Refusal(everybody.identity, name, limit, ONE + ONE // 2, 0, needed, at=NOW, ends_at=None)])
     unrecorded = key_of(Scope(application="help-desk"))
     hold(claim(unrecorded))
     assert remove_demo()["accounts"] == 4 + 1 + 1  # each application of today, the pilot, and the one above
     assert (balance(everybody), balance(others)) == ((ONE, 0, 0, 0), (ONE, 0, 0, 0))
     assert set(Account.objects.values_list("identity", flat=True)) == {everybody.identity, others.identity}
-    assert set(Crossing.objects.values_list("limit", flat=True)) == {ONE, ONE // 2}
+    thresholds = Crossing.objects.exclude(threshold=None)
+    assert set(thresholds.values_list("limit", flat=True)) == {ONE, ONE // 2}
+    assert set(Crossing.objects.filter(threshold=None).values_list("budget", flat=True)) == {"too-dear", "full"}
     assert not Hold.objects.exists()
     assert list(check().flaws) == []
 

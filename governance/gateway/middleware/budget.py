@@ -118,6 +118,7 @@ class _Booking:
             async with asyncio.timeout(min(PATIENCE, max(0.0, seconds_left(context)))):
                 await asyncio.shield(self._holding)
         except OverBudget as refused:
+            context.notes.refusals.append(refused)
             failure = _over_budget(context, refused, now=now)
             told = f"can cost up to {_needed(refused)}, and {refused.claim.budget} has {_left(refused)} left"
             raise RouteSkipped(SkipReason.NOT_AFFORDABLE, told, failure=failure) from None

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from governance.gateway.context import Answer, Attempt, CallContext, PassedOver, Proceed
+from governance.gateway.refusals import note_refusals
 from routing.core.failures import CallFailed, Failure, NextRoute, OutOfTime, RouteUnusable
 from routing.core.plan import RouteSkipped, Skip, Step, final_failure
 from routing.core.vocabulary import SkipReason
@@ -55,7 +56,9 @@ async def handle(context: CallContext, proceed: Proceed) -> Answer:
         return answer
     if last is not None and last.rule.next_route is NextRoute.NO and len(notes.attempts) == 1:
         raise CallFailed(last)  # about this request, and about no route
-    raise CallFailed(_in_the_end(context, last, notes.attempts[:-1], not_carried=not_carried))
+    failure = _in_the_end(context, last, notes.attempts[:-1], not_carried=not_carried)
+    note_refusals(context, failure)
+    raise CallFailed(failure)
 
 
 def _in_the_end(

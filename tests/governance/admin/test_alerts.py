@@ -81,13 +81,15 @@ def test_what_was_crossed_says_who_was_told_and_leads_on(operator: Client) -> No
     crossing("gone-by")
     row = webhook()
     told = crossing(budget.identifier)
+    crossing(budget.identifier, threshold=None)
     outbox.fill(now=datetime.now(UTC))
     page = operator.get(reverse(LIST))
     words = words_of(page)
-    assert "at 85 % of 10 USD" in words
+    for part in ("past 80 %", "refuses calls", "at 85 % of 10 USD"):
+        assert part in words
     assert "Waiting" in words
     assert "nobody" in words
-    sent = AlertDelivery.objects.get(webhook=row)
+    sent = AlertDelivery.objects.get(webhook=row, crossing=told.pk)
     for name, pk in (
         ("governance_budget_change", budget.pk),
         ("budgets_account_change", told.account_id),

@@ -224,9 +224,10 @@ def test_alerts_of_windows_that_last_are_shown_the_latest_first(
     crossing("long-ago", key=key_of(Scope(user="agent-17"), moment=over))
     for threshold in range(10, 80, 10):
         crossing("desk-month", threshold=threshold, key=month)
+    crossing("desk-month", threshold=None, key=month)
     alerts = operator.get(INDEX).context["overview"].alerts
-    assert [(each.budget, each.threshold) for each in alerts] == [
-        ("desk-month", threshold) for threshold in (70, 60, 50, 40, 30)
+    assert [(each.budget, each.told) for each in alerts] == [
+        ("desk-month", told) for told in ("refuses calls", *(f"past {threshold} %" for threshold in (70, 60, 50, 40)))
     ]
     assert (alerts[0].whose, alerts[0].window) == ("user agent-17", "total")
     assert f'href="{alerts[0].url}"' in operator.get(INDEX).content.decode()

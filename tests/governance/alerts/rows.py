@@ -21,12 +21,12 @@ NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 def crossing(
     budget: str = "desk-month",
     *,
-    threshold: int = 80,
+    threshold: int | None = 80,
     key: AccountKey | None = None,
     at: datetime | None = None,
     **figures: Any,
 ) -> Crossing:
-    """A threshold that was crossed, in an account that was opened ten days before."""
+    """A threshold that was crossed, or a call that was refused, in an account that was opened ten days before."""
     key = key or key_of(Scope(application="helpdesk"))
     at = datetime.now(UTC) if at is None else at
     account, _ = Account.objects.get_or_create(

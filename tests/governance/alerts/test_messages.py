@@ -68,6 +68,17 @@ def test_an_overrun_is_told_as_it_is() -> None:
     assert data["forecast"]["limit_reached_at"] == "2026-11-30T12:00:00Z"
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(("needed", "told"), [(6 * ONE // 10, "0.6"), (None, None)])
+def test_a_call_that_was_refused(needed: int | None, told: str | None) -> None:
+    said = said_of(crossing(at=NOW, threshold=None, spent=9 * ONE, needed=needed))
+    assert (said["type"], said["version"]) == ("budget.refusing_calls", 1)
+    assert "threshold_percent" not in said["data"]
+    assert {name: said["data"][name] for name in ("needed", "used_percent", "limit", "left")} == {
+        "needed": told, "used_percent": 95, "limit": "10", "left": "0.5",
+    }  # fmt: skip
+
+
 def test_a_trial() -> None:
     said = json.loads(trial_message("pager", now=NOW))
     assert (said["type"], said["version"], said["data"]["webhook"]) == ("test", 1, "pager")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.budgets.claims import ONE
 from tests.governance.alerts.rows import crossing, delivery
 from tests.governance.api.program import Program
 
@@ -26,6 +27,7 @@ def test_an_alert_and_who_was_told(operator: Program) -> None:
     ]
     del first["at"]
     assert first == {
+        "type": "budget.threshold_crossed",
         "budget": "desk-month",
         "threshold_percent": 80,
         "used_percent": 85,
@@ -35,8 +37,16 @@ def test_an_alert_and_who_was_told(operator: Program) -> None:
         "limit": "10",
         "spent": "8",
         "uncertain": "0.5",
+        "needed": None,
         "deliveries": [],  # the webhook was made later
     }
+
+
+def test_calls_that_were_refused(operator: Program) -> None:
+    crossing("desk-month", threshold=None, needed=2 * ONE)
+    (found,) = operator.get("alerts").json()["items"]
+    told = [found[name] for name in ("type", "threshold_percent", "used_percent", "needed")]
+    assert told == ["budget.refusing_calls", None, 85, "2"]
 
 
 def test_the_alerts_of_one_budget(operator: Program) -> None:
