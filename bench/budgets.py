@@ -10,12 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from statistics import median
 
+import psycopg
+
 from bench import load
-from bench.gateway import ROOT, body, environment_of, process, seed, wait_until_ready, web_server
+from bench.gateway import ROOT, body, cpu_seconds, environment_of, process, seed, wait_until_ready, web_server
 from bench.processes import spread
 from tests.servers.ports import find_free_port
 from tests.servers.postgres import running_postgres
@@ -64,11 +66,31 @@ def run_code(code: str, environment: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def compare(*, ports: list[int], key: str, environment: Mapping[str, str], seconds: float, rounds: int) -> None:
+class Clock:
+    """The processor's time that calls take: of the web processes, and of the sessions of their database."""
+
+    def __init__(self, *, webs: Sequence[int], database_url: str) -> None:
+        self._webs = webs
+        self._url = database_url
+
+    def read(self) -> tuple[float, float]:
+        """Seconds since the processes began. Sessions that have ended are not among them: calls keep theirs."""
+        with psycopg.connect(self._url) as connection:
+            rows = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            sessions = [pid for (pid,) in rows]
+        return sum(map(cpu_seconds, self._webs)), sum(map(cpu_seconds, sessions))
+
+
+def compare(
+    *, ports: list[int], key: str, environment: Mapping[str, str], clock: Clock, seconds: float, rounds: int
+) -> None:
     """Calls without a budget, with three, and with one, in turns."""
     states = {"none": [], "three": ["bench-0", "bench-1", "bench-2"], "one": ["bench-0"]}
     alone: dict[str, list[float]] = {name: [] for name in states}
     rates: dict[str, list[float]] = {name: [] for name in states}
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in states}
     request = load.chat_request(port=ports[0], key=key, body=body(stream=False))
     for _ in range(rounds):
         for name, wanted in states.items():
@@ -76,17 +98,23 @@ def compare(*, ports: list[int], key: str, environment: Mapping[str, str], secon
             time.sleep(SEEN_AFTER)
             asyncio.run(spread(ports=ports, key=key, seconds=0.5, stream=False))
             one = asyncio.run(load.run(port=ports[0], request=request, concurrency=1, seconds=seconds / 2))
+            before = clock.read()
             many = asyncio.run(spread(ports=ports, key=key, seconds=seconds, stream=False))
+            time.sleep(SEEN_AFTER)  # what is booked and written behind the answers belongs to them
+            calls, after = sum(len(each.calls) for each in many), clock.read()
             if one.errors or any(each.errors for each in many):
                 raise SystemExit("calls failed: this is no measurement")
             alone[name].append(one.percentile(50))
             rates[name].append(sum(each.rate for each in many))
+            costs[name].append(((after[0] - before[0]) * 1000 / calls, (after[1] - before[1]) * 1000 / calls))
     for name in states:
         added = [with_it - without for with_it, without in zip(alone[name], alone["none"], strict=True)]
         ratios = [with_it / without for with_it, without in zip(rates[name], rates["none"], strict=True)]
         print(
             f"{name:6} budgets: one at a time {median(alone[name]):5.2f} ms (added {median(added):5.2f}), "
-            f"32 at a time {median(rates[name]):5.0f}/s (ratio {median(ratios):.2f})"
+            f"32 at a time {median(rates[name]):5.0f}/s (ratio {median(ratios):.2f}), processor "
+            f"{median(web for web, _ in costs[name]):.2f} ms a call in the web processes, "
+            f"{median(database for _, database in costs[name]):.2f} in the database"
         )
 
 
@@ -105,11 +133,19 @@ def main() -> None:
         print(run_code(_LEDGER, environment), end="")
         serve = (sys.executable, "-m", "bench.upstream", str(upstream))
         stack.enter_context(process(*serve, environment=environment, core=None))
-        for port in ports:
-            stack.enter_context(web_server("governance.project.asgi:application", port, environment, core=None))
+        application = "governance.project.asgi:application"
+        webs = [stack.enter_context(web_server(application, port, environment, core=None)) for port in ports]
         for port in ports:
             wait_until_ready(port, key)
-        compare(ports=ports, key=key, environment=environment, seconds=arguments.seconds, rounds=arguments.rounds)
+        clock = Clock(webs=[each.pid for each in webs], database_url=database_url)
+        compare(
+            ports=ports,
+            key=key,
+            environment=environment,
+            clock=clock,
+            seconds=arguments.seconds,
+            rounds=arguments.rounds,
+        )
         subprocess.run([sys.executable, "manage.py", "check_ledger"], cwd=ROOT, env=environment, check=True)
 
 

@@ -82,6 +82,15 @@ class Reservation:
     now: datetime
     expires_at: datetime
 
+    def by_account(self) -> dict[str, Claim]:
+        """What is held in each account, by its identity: of budgets that share one, under the tightest limit."""
+        tightest: dict[str, Claim] = {}
+        for claim in self.claims:
+            known = tightest.get(claim.account.identity)
+            if known is None or (claim.limit is not None and (known.limit is None or claim.limit < known.limit)):
+                tightest[claim.account.identity] = claim
+        return tightest
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -223,7 +232,7 @@ def _try_to_reserve(
                 told.append(OverBudget(refused, balances[refused.account.identity]))
                 continue
             told.append(None)
-            for identity, claim in _by_account(each.claims).items():
+            for identity, claim in each.by_account().items():
                 move = Move(
                     attempt=each.attempt,
                     call=each.call,
@@ -248,16 +257,6 @@ def _forgiven(reservations: Sequence[Reservation], told: list[OverBudget | None]
         return told
     known = set(Entry.objects.filter(attempt__in=refused).values_list("attempt", flat=True))
     return [None if each.attempt in known else why for each, why in zip(reservations, told, strict=True)]
-
-
-def _by_account(claims: Sequence[Claim]) -> dict[str, Claim]:
-    """What is held in each account: of budgets that share one, under the tightest of their limits."""
-    tightest: dict[str, Claim] = {}
-    for claim in claims:
-        known = tightest.get(claim.account.identity)
-        if known is None or (claim.limit is not None and (known.limit is None or claim.limit < known.limit)):
-            tightest[claim.account.identity] = claim
-    return tightest
 
 
 def _fits(claim: Claim, balance: Balance) -> bool:

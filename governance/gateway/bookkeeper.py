@@ -1,12 +1,13 @@
 """Tells the ledger of budgets what calls have to say: what comes together is said together.
 
 While one transaction is under way, what comes meanwhile waits and goes with the next one. So an attempt that begins
-alone waits for nobody, and of many on one account none waits for a transaction of each of the others. Nobody waits for
-an outcome, so outcomes are gathered for a moment; before anything is refused, what has ended is booked.
+alone waits for nobody, and of many on one account none waits for a transaction of each of the others. What fits is held
+from the loop itself; what does not, a thread looks at. Nobody waits for an outcome, so outcomes are gathered for a
+moment; before anything is refused, what has ended is booked.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,9 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, close_old_connections
 
+from budgets.admission import Admission
 from budgets.ledger import Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
-from governance.gateway.bridge import Bridge
+from governance.gateway.bridge import Bridge, BridgeClosedError
 
 GATHER_SECONDS = 0.025
 """How long outcomes are gathered. A process that is killed leaves what it has not booked to be swept as uncertain."""
@@ -33,10 +35,10 @@ class Bookkeeper:
     """One process's way to the ledger. Lives on the event loop."""
 
     def __init__(self, bridge: Bridge) -> None:
-        self._reservations: _Queue[Reservation, None] = _Queue(bridge, lambda words: reserve_all(words))
-        self._outcomes: _Queue[Outcome, Closed] = _Queue(
-            bridge, lambda words: close_all(words), gather_seconds=GATHER_SECONDS
-        )
+        self._bridge = bridge
+        self._admission = Admission()
+        self._reservations: _Queue[Reservation, None] = _Queue(self._reserve_all)
+        self._outcomes: _Queue[Outcome, Closed] = _Queue(self._close_all, gather_seconds=GATHER_SECONDS)
 
     async def reserve(self, reservation: Reservation) -> None:
         """Hold what an attempt can cost.
@@ -87,10 +89,24 @@ class Bookkeeper:
             if isinstance(each, Exception):
                 raise each
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Say nothing more."""
-        self._reservations.stop()
-        self._outcomes.stop()
+        await asyncio.gather(self._reservations.stop(), self._outcomes.stop())
+        await self._admission.close()
+
+    async def _reserve_all(self, words: Sequence[Reservation]) -> Sequence[Exception | None]:
+        if self._admission.is_possible and await self._admission.hold_all(words):
+            return [None] * len(words)
+        return await self._begin(reserve_all, words)
+
+    async def _close_all(self, words: Sequence[Outcome]) -> Sequence[Closed | Exception]:
+        return await self._begin(close_all, words)
+
+    def _begin(
+        self, say: Callable[[Sequence[Word]], Sequence[Told | Exception]], words: Sequence[Word]
+    ) -> "asyncio.Future[Sequence[Told | Exception]]":
+        """Let a thread say it, to its end even when nobody waits any more."""
+        return asyncio.shield(self._bridge.begin(partial(_said, say, words)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +121,8 @@ class _Queue(Generic[Word, Told]):
     """Words of one kind. One transaction at a time says those that have come."""
 
     def __init__(
-        self,
-        bridge: Bridge,
-        say: Callable[[Sequence[Word]], Sequence[Told | Exception]],
-        *,
-        gather_seconds: float = 0.0,
+        self, say: Callable[[Sequence[Word]], Awaitable[Sequence[Told | Exception]]], *, gather_seconds: float = 0.0
     ) -> None:
-        self._bridge = bridge
         self._say = say
         self._gather_seconds = gather_seconds
         self._waiting: dict[UUID, _Waiting[Word, Told]] = {}
@@ -142,43 +153,45 @@ class _Queue(Generic[Word, Told]):
         waiting, self._waiting = self._waiting, {}
         return [each.word for each in waiting.values()]
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """End, whatever waits."""
         if self._saying is not None:
             self._saying.cancel()
+            await asyncio.wait([self._saying])
 
     async def _say_all(self) -> None:
         try:
             while self._waiting:
                 if self._gather_seconds:
                     await asyncio.sleep(self._gather_seconds)
-                taken = [*islice(self._waiting.values(), MOST_AT_ONCE)]
+                taken = dict(islice(self._waiting.items(), MOST_AT_ONCE))
+                for attempt in taken:
+                    del self._waiting[attempt]
                 try:
-                    crossing = self._bridge.begin(partial(_said, self._say, [each.word for each in taken]))
-                except RuntimeError:  # the program ends, and its pools take nothing more: `flush` says what waits
+                    await self._say_these([*taken.values()])
+                except BridgeClosedError:  # the program ends: `flush` says what waits
+                    self._waiting = taken | self._waiting
                     return
-                for each in taken:
-                    del self._waiting[each.word.attempt]
-                await self._tell(taken, crossing)
         finally:
             self._saying = None
 
-    async def _tell(
-        self, taken: Sequence[_Waiting[Word, Told]], crossing: "asyncio.Future[Sequence[Told | Exception]]"
-    ) -> None:
-        """Wait for what comes of words, and tell those who wait for it."""
+    async def _say_these(self, taken: Sequence[_Waiting[Word, Told]]) -> None:
+        """Say words, and tell those who wait for what comes of them."""
+        results: Sequence[Told | Exception]
         try:
-            await asyncio.wait([crossing])
+            results = await self._say([each.word for each in taken])
         except asyncio.CancelledError:
             for each in taken:
                 each.future.cancel()
             raise
-        broken = crossing.exception()
-        results: Sequence[Told | BaseException] = crossing.result() if broken is None else [broken] * len(taken)
+        except BridgeClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001  # told to whom it concerns, and to nobody else
+            results = [error] * len(taken)
         for each, result in zip(taken, results, strict=True):
             if each.future.done():  # whoever asked has left
                 continue
-            if isinstance(result, BaseException):
+            if isinstance(result, Exception):
                 each.future.set_exception(result)
             else:
                 each.future.set_result(result)

@@ -33,6 +33,10 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
+class BridgeClosedError(RuntimeError):
+    """The pool takes nothing more: it is closed, or the program ends."""
+
+
 class Bridge:
     """The pool. A crossing holds a thread only while the engine works, never while a provider is waited for."""
 
@@ -49,13 +53,20 @@ class Bridge:
     def begin(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> "asyncio.Future[Result]":
-        """Let the pool run it. Whoever must know what became of it, even when nobody waits any more, shields it."""
+        """Let the pool run it. Whoever must know what became of it, even when nobody waits any more, shields it.
+
+        Raises:
+            BridgeClosedError: it is not run.
+        """
         loop, context = asyncio.get_running_loop(), copy_context()
 
         def work() -> Result:
             return _with_living_connection(function, *args, **kwargs)
 
-        return loop.run_in_executor(self._pool, context.run, work)
+        try:
+            return loop.run_in_executor(self._pool, context.run, work)
+        except RuntimeError as error:
+            raise BridgeClosedError(str(error)) from error
 
     def close(self) -> None:
         """Wait for what is running, close the connections and end the threads. What does not end is left behind."""

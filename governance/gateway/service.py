@@ -173,7 +173,7 @@ class Service:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.services.bookkeeper.stop()
+        await self.services.bookkeeper.stop()
         await self._share()
         await self._write_what_waits()
         await self._transport.aclose()

@@ -21,7 +21,7 @@ MODELS = [model for model in apps.get_models() if model._meta.app_label in OURS]
 def field_of(term: Any) -> str:
     """The field that one term of an order names, whatever its direction."""
     if isinstance(term, BaseExpression) and isinstance(source := term.get_source_expressions()[0], F):
-        return source.name
+        return str(vars(source)["name"])
     return str(term).removeprefix("-")
 
 

@@ -4,9 +4,11 @@ It reads what it needs from standard input as JSON: the database, a seed. What i
 standard output, a line each, after the transaction: what is not written may or may not have happened.
 """
 
+import asyncio
 import json
 import random
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -30,7 +32,8 @@ def main(*, database: dict[str, Any], seed: int) -> None:
 
 def work(draw: random.Random) -> None:
     # After the settings are there.
-    from budgets.ledger import Claim, Outcome, Reservation, close_all, reserve_all, settle  # noqa: PLC0415
+    from budgets.admission import Admission  # noqa: PLC0415
+    from budgets.ledger import Claim, Outcome, OverBudget, Reservation, close_all, reserve_all, settle  # noqa: PLC0415
     from budgets.scopes import EACH, BudgetSpec, Scope, Subject  # noqa: PLC0415
     from budgets.windows import WindowKind  # noqa: PLC0415
     from routing.core.money import Money  # noqa: PLC0415
@@ -52,11 +55,20 @@ def work(draw: random.Random) -> None:
         ]
         return Reservation(uuid4(), uuid4(), claims, now, now + timedelta(minutes=10))
 
+    loop, admission = asyncio.new_event_loop(), Admission()
+
+    def reserved(wanted: Sequence[Reservation]) -> list[OverBudget | None]:
+        """By the one way or by the other, as a web process does and as a program does."""
+        is_asked = admission.is_possible and draw.random() < 0.7
+        if is_asked and loop.run_until_complete(admission.hold_all(wanted)):
+            return [None] * len(wanted)
+        return reserve_all(wanted)
+
     while True:
         wanted = [some() for _ in range(draw.choice([1, 1, 2, 4]))]
-        told = reserve_all(wanted)
+        told = reserved(wanted)
         if told == [None] and draw.random() < 0.5:
-            reserve_all(wanted)
+            reserved(wanted)
         held = [each for each, refused in zip(wanted, told, strict=True) if refused is None]
         for each in held:
             say("reserved", each.attempt, each.claims[0].amount or 0)

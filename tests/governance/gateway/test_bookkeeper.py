@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import OperationalError
 
+from budgets.admission import Admission
 from budgets.ledger import Claim, Closed, Outcome, OverBudget, Reservation, close_all, reserve_all
 from budgets.models import Entry
 from budgets.proof import check
@@ -41,9 +42,29 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         told.append(("close", len(words)))
         return close_all(words)
 
+    async def holding(admission: Admission, words: Sequence[Reservation]) -> bool:
+        if is_held := await hold_all(admission, words):
+            told.append(("reserve", len(words)))
+        return is_held
+
+    hold_all = Admission.hold_all
+    monkeypatch.setattr(Admission, "hold_all", holding)
     monkeypatch.setattr(module, "reserve_all", reserving)
     monkeypatch.setattr(module, "close_all", closing)
     return told
+
+
+@pytest.fixture
+def each_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where nothing can be held without a thread."""
+    monkeypatch.setattr(Admission, "is_possible", False)
+
+
+@pytest.fixture
+async def keeper(bridge: Bridge) -> AsyncIterator[Bookkeeper]:
+    keeper = Bookkeeper(bridge)
+    yield keeper
+    await keeper.stop()
 
 
 def reservation(*claims: Claim, attempt: UUID | None = None) -> Reservation:
@@ -54,8 +75,10 @@ def settled(attempt: UUID, nanos: int = 1) -> Outcome:
     return Outcome(attempt, LATER, Money(nanos, "USD"))
 
 
-async def test_what_comes_while_one_is_under_way_goes_together(bridge: Bridge, said: list[tuple[str, int]]) -> None:
-    keeper, wanted = Bookkeeper(bridge), [reservation(claim(limit=None)) for _ in range(20)]
+async def test_what_comes_while_one_is_under_way_goes_together(
+    bridge: Bridge, keeper: Bookkeeper, said: list[tuple[str, int]]
+) -> None:
+    wanted = [reservation(claim(limit=None)) for _ in range(20)]
     first = asyncio.create_task(keeper.reserve(wanted[0]))
     await asyncio.sleep(0.001)
     await asyncio.gather(first, *(keeper.reserve(each) for each in wanted[1:]))
@@ -69,24 +92,23 @@ async def test_what_comes_while_one_is_under_way_goes_together(bridge: Bridge, s
     assert await bridge.cross(balance) == (20, 0, 0, 0)
 
 
-async def test_each_is_told_what_became_of_its_own(bridge: Bridge) -> None:
-    keeper = Bookkeeper(bridge)
+async def test_each_is_told_what_became_of_its_own(bridge: Bridge, keeper: Bookkeeper) -> None:
     asked = [reservation(claim(amount=amount * ONE)) for amount in (6, 5, 4)]
     told = await asyncio.gather(*(keeper.reserve(each) for each in asked), return_exceptions=True)
     assert [type(each) for each in told] == [type(None), OverBudget, type(None)]
 
 
-async def test_one_that_was_reserved_before_takes_nobody_along(bridge: Bridge) -> None:
-    keeper, known = Bookkeeper(bridge), await bridge.cross(hold)
+async def test_one_that_was_reserved_before_takes_nobody_along(bridge: Bridge, keeper: Bookkeeper) -> None:
+    known = await bridge.cross(hold)
     asked = [reservation(), reservation(attempt=known), reservation()]
     await asyncio.gather(*(keeper.reserve(each) for each in asked))
     assert await bridge.cross(balance) == (0, 3 * ONE, 0, 0)
     assert (await bridge.cross(check)).flaws == ()
 
 
-async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge) -> None:
+async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge, keeper: Bookkeeper) -> None:
     """More than a column holds: PostgreSQL says so itself, and for SQLite it is Python that does."""
-    keeper, wanted = Bookkeeper(bridge), [reservation() for _ in range(3)]
+    wanted = [reservation() for _ in range(3)]
     await asyncio.gather(*(keeper.reserve(each) for each in wanted))
     ended = [settled(each.attempt, nanos) for each, nanos in zip(wanted, (1, 2**63, 3), strict=True)]
     told = await asyncio.gather(*(keeper.close(each) for each in ended), return_exceptions=True)
@@ -95,9 +117,9 @@ async def test_one_that_cannot_be_booked_takes_nobody_along(bridge: Bridge) -> N
     assert (await bridge.cross(check)).flaws == ()
 
 
-async def test_what_has_ended_makes_room_before_anything_is_refused(bridge: Bridge) -> None:
+async def test_what_has_ended_makes_room_before_anything_is_refused(bridge: Bridge, keeper: Bookkeeper) -> None:
     """A caller that had its answer and asks again is not refused because its first call is not booked yet."""
-    keeper, first, second = Bookkeeper(bridge), reservation(claim(limit=ONE)), reservation(claim(limit=ONE + 1))
+    first, second = reservation(claim(limit=ONE)), reservation(claim(limit=ONE + 1))
     await keeper.reserve(first)
     closing = keeper.close(settled(first.attempt))
     await keeper.reserve(second)
@@ -105,15 +127,20 @@ async def test_what_has_ended_makes_room_before_anything_is_refused(bridge: Brid
     assert await bridge.cross(balance) == (1, ONE, 0, 0)
 
 
-async def test_it_is_refused_at_once_where_nothing_is_under_way(bridge: Bridge, said: list[tuple[str, int]]) -> None:
+async def test_it_is_refused_at_once_where_nothing_is_under_way(
+    bridge: Bridge, keeper: Bookkeeper, said: list[tuple[str, int]]
+) -> None:
     with pytest.raises(OverBudget):
-        await Bookkeeper(bridge).reserve(reservation(claim(limit=ONE - 1)))
+        await keeper.reserve(reservation(claim(limit=ONE - 1)))
     assert said == [("reserve", 1)]
 
 
-async def test_a_connection_that_was_lost_is_opened_anew(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("each_is_judged")
+async def test_a_connection_that_was_lost_is_opened_anew(
+    bridge: Bridge, keeper: Bookkeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server was started again: what is said is said once more, on a connection of its own."""
-    keeper, faults = Bookkeeper(bridge), iter([OperationalError("the connection is lost")])
+    faults = iter([OperationalError("the connection is lost")])
 
     def losing(words: Sequence[Reservation]) -> Any:
         told = reserve_all(words)  # it was booked, and nobody heard of it
@@ -128,13 +155,13 @@ async def test_a_connection_that_was_lost_is_opened_anew(bridge: Bridge, monkeyp
     assert await bridge.cross(Entry.objects.count) == 3
 
 
+@pytest.mark.usefixtures("each_is_judged")
 async def test_a_ledger_that_is_away_is_told_to_all_and_the_next_ones_are_tried(
-    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+    bridge: Bridge, keeper: Bookkeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(words: object) -> Any:
         raise OperationalError("gone")
 
-    keeper = Bookkeeper(bridge)
     with monkeypatch.context() as patch:
         patch.setattr(module, "reserve_all", away)
         told = await asyncio.gather(*(keeper.reserve(reservation()) for _ in range(3)), return_exceptions=True)
@@ -143,8 +170,7 @@ async def test_a_ledger_that_is_away_is_told_to_all_and_the_next_ones_are_tried(
     assert await bridge.cross(balance) == (0, ONE, 0, 0)
 
 
-async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge) -> None:
-    keeper = Bookkeeper(bridge)
+async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge, keeper: Bookkeeper) -> None:
     leaving, staying = (asyncio.create_task(keeper.reserve(reservation())) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
@@ -152,7 +178,10 @@ async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge) -> None:
     assert await bridge.cross(balance) == (0, 2 * ONE, 0, 0)
 
 
-async def test_what_is_withdrawn_in_time_is_never_held(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("each_is_judged")
+async def test_what_is_withdrawn_in_time_is_never_held(
+    bridge: Bridge, keeper: Bookkeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A ledger that did not answer for long does not begin with what nobody wants any more."""
     answers = threading.Event()
 
@@ -161,7 +190,7 @@ async def test_what_is_withdrawn_in_time_is_never_held(bridge: Bridge, monkeypat
         return reserve_all(words)
 
     monkeypatch.setattr(module, "reserve_all", slow)
-    keeper, wanted = Bookkeeper(bridge), [reservation() for _ in range(250)]
+    wanted = [reservation() for _ in range(250)]
     asking = [asyncio.create_task(keeper.reserve(wanted[0]))]
     await asyncio.sleep(0.01)
     asking += [asyncio.create_task(keeper.reserve(each)) for each in wanted[1:]]
