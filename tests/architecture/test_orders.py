@@ -42,7 +42,7 @@ def is_total(model: type[Model], ordering: Sequence[Any], *, given: str | None =
 
 @pytest.mark.parametrize("model", [each for each in MODELS if each._meta.ordering], ids=lambda each: each._meta.label)
 def test_the_rows_of_a_model_have_one_order(model: type[Model]) -> None:
-    assert is_total(model, model._meta.ordering)
+    assert is_total(model, model._meta.ordering or ())
 
 
 @pytest.mark.parametrize("page", admin.site._registry.values(), ids=lambda each: each.opts.label)
@@ -59,12 +59,13 @@ def test_the_parts_of_a_record_are_shown_in_one_order(page: "admin.ModelAdmin[An
 
 @pytest.mark.parametrize("kind", Kind.__subclasses__(), ids=lambda each: each.__name__)
 def test_the_parts_of_a_record_are_told_in_one_order(kind: type[Kind]) -> None:
-    for each in kind().rows()._prefetch_related_lookups:
+    lookups: Sequence[Any] = vars(kind().rows())["_prefetch_related_lookups"]
+    for each in lookups:
         if isinstance(each, Prefetch):
-            parent = each.prefetch_to
-            field = kind.model._meta.get_field(parent).remote_field.name
-            rows = each.queryset
-            assert is_total(rows.model, rows.query.order_by or rows.model._meta.ordering, given=field), parent
+            parts: Any = kind.model._meta.get_field(each.prefetch_to)
+            rows: Any = each.queryset
+            ordering = rows.query.order_by or rows.model._meta.ordering
+            assert is_total(rows.model, ordering, given=parts.remote_field.name), each.prefetch_to
 
 
 def test_what_is_asked_can_be_refused() -> None:
