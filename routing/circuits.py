@@ -81,10 +81,12 @@ class RouteState:
 
 @dataclass(slots=True)
 class _Known:
-    """A circuit, what the store was last known to hold of it, and whether there is something to tell the store."""
+    """A circuit, what the store was last known to hold of it (``generation`` is the latest that was in it), and whether
+    there is something to tell the store."""
 
     circuit: Circuit
     held: str | None = None
+    generation: int = 0
     is_new: bool = False
     changed_at: float = 0.0
 
@@ -196,7 +198,9 @@ class Circuits:
             StoreAway: the store does not answer; what was to be told is told next time.
         """
         with self._sharing:
-            for model in [model for model, each in self._known.items() if each.is_new]:
+            with self._lock:  # calls of other threads make routes known meanwhile
+                news = [model for model, each in self._known.items() if each.is_new]
+            for model in news:
                 self._tell(model)
             self._give_back()
             everybody = sorted({*models, *self._known})
@@ -220,7 +224,7 @@ class Circuits:
             kept = KEPT_SECONDS + (0.0 if circuit.rest is None else circuit.rest.remaining(self._clock()))
             if self._store.swap(_key(model), text, expected=expected, seconds=kept):
                 with self._lock:
-                    known.held = text
+                    known.held, known.generation = text, circuit.generation
                     known.is_new = known.circuit is not circuit  # somebody changed it meanwhile
                 return
             theirs_text = self._store.read([_key(model)]).get(_key(model))
@@ -228,6 +232,7 @@ class Circuits:
             with self._lock:
                 known.held = theirs_text
                 if theirs is not None:
+                    known.generation = theirs.generation
                     agreed = merged(known.circuit, theirs)
                     known.is_new = agreed is not theirs
                     self._put(model, known, agreed)
@@ -247,18 +252,27 @@ class Circuits:
                 self._missed(model, known)
                 return
             theirs = self._read(text)
-            if theirs is not None:
-                self._put(model, known, _later(theirs, than=known.circuit))
+            if theirs is None:
+                return
+            if theirs.generation < known.generation and self._matters(known):
+                known.is_new = True  # generations only grow: the store has gone back to what it held before
+                return
+            known.generation = theirs.generation
+            self._put(model, known, _later(theirs, than=known.circuit))
 
     def _missed(self, model: str, known: _Known) -> None:
         """The store has lost it, or its time is over. What still matters is told again."""
-        rest = known.circuit.rest
-        quiet_since = known.changed_at if rest is None else max(known.changed_at, rest.ends)
-        if self._clock() - quiet_since >= KEPT_SECONDS or known.circuit.is_pristine:
+        if self._matters(known) and not known.circuit.is_pristine:
+            known.is_new = True
+        else:
             self._put(model, known, Circuit(generation=known.circuit.generation))
             del self._known[model]
-        else:
-            known.is_new = True
+
+    def _matters(self, known: _Known) -> bool:
+        """Whether it is not so long ago that it would be forgotten."""
+        rest = known.circuit.rest
+        quiet_since = known.changed_at if rest is None else max(known.changed_at, rest.ends)
+        return self._clock() - quiet_since < KEPT_SECONDS
 
     # --- How it is kept ----------------------------------------------------------------------------------------------
 

@@ -163,13 +163,9 @@ def cleared(circuit: Circuit) -> Circuit:
 
 
 def merged(mine: Circuit, theirs: Circuit) -> Circuit:
-    """What two processes that changed a circuit at the same time agree on: the later generation; of equal ones the
-    longer rest, and of two without rest mine."""
-    if mine.generation != theirs.generation:
-        return max(mine, theirs, key=lambda each: each.generation)
-    if mine.rest is None or theirs.rest is None:
-        return mine
-    return max(mine, theirs, key=_end)
+    """What two processes that changed a circuit at the same time agree on, whoever tells it first: the later
+    generation; of equal ones the longer rest, no rest being the shortest. Of two without rest it is mine."""
+    return max(mine, theirs, key=lambda each: (each.generation, _end(each)))
 
 
 def _lengthened(circuit: Circuit, failure: Failure, seconds: float | None, now: float) -> Circuit:

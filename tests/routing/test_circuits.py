@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from governance.shared_state.memory import MemoryStore
+from governance.shared_state.standby import SECONDS_LEFT_ALONE, StandbyStore
 from routing.circuits import ELSEWHERE_SECONDS, KEPT_SECONDS, Circuits
 from routing.core.breaker import PROBE_SECONDS, Admission, CircuitState
 from routing.core.failures import Failure, FailureKind
-from routing.core.sharing import StoreAway
+from routing.core.sharing import SharedStore, StoreAway
 from routing.core.vocabulary import RestCause
 
 DOWN = Failure(FailureKind.TRANSIENT, "down")
@@ -23,13 +25,14 @@ FAST = "fast"
 
 
 class Counted(MemoryStore):
-    """A store that counts who asks it, and can be away or lose everything."""
+    """A store that counts who asks it, and can be away, lose everything, or go back to what it held before."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__(clock=clock)
         self.asked = 0
         self.written = 0
         self.is_away = False
+        self.copy()
 
     def _ask(self) -> None:
         self.asked += 1
@@ -38,6 +41,12 @@ class Counted(MemoryStore):
 
     def lose(self) -> None:
         self._kept.clear()
+
+    def copy(self) -> None:
+        self._copied = dict(self._kept)
+
+    def restore(self) -> None:
+        self._kept = dict(self._copied)
 
     def read(self, keys: Sequence[str]) -> Mapping[str, str]:
         self._ask()
@@ -50,10 +59,12 @@ class Counted(MemoryStore):
 
 
 class Processes:
-    """Processes that share a store, under one clock."""
+    """Processes that share a store, under one clock; with ``standby`` each goes by its own memory while that is away,
+    as installations do."""
 
-    def __init__(self, number: int = 2) -> None:
+    def __init__(self, number: int = 2, *, standby: bool = False) -> None:
         self.now = 5000.0
+        self._standby = standby
         self.store = Counted(lambda: self.now)
         self.told = 0
         # Clocks that are never set begin anywhere; the one on the wall is everybody's.
@@ -63,8 +74,11 @@ class Processes:
         def hear() -> None:
             self.told += 1
 
+        store: SharedStore = self.store
+        if self._standby:
+            store = StandbyStore(store, memory=MemoryStore(clock=lambda: self.now), clock=lambda: self.now)
         return Circuits(
-            store=self.store,
+            store=store,
             clock=lambda: self.now + 1000.0 * at,
             wall=lambda: self.now + 1_700_000_000.0,
             on_change=hear,
@@ -190,6 +204,75 @@ def test_while_the_store_is_away_each_goes_by_what_it_knows() -> None:
     assert seen(here) == seen(there) == (CircuitState.RESTING, 40.0, 1)  # the longer one
 
 
+def outage(processes: Processes, change: Any) -> None:
+    processes.store.is_away = True
+    change()
+    processes.share()
+    processes.store.is_away = False
+    processes.now += SECONDS_LEFT_ALONE
+
+
+def older_copy(processes: Processes, change: Any) -> None:
+    processes.store.copy()
+    change()
+    processes.share()
+    processes.store.restore()
+
+
+@pytest.mark.parametrize("misfortune", [outage, older_copy])
+@pytest.mark.parametrize(
+    ("change", "becomes", "seconds"),
+    [
+        (lambda here: here.rest(FAST, seconds=900.0, cause=RestCause.PAUSED), CircuitState.RESTING, 900.0),
+        (lambda here: here.clear(FAST), CircuitState.CLOSED, 0.0),
+        (lambda here: fail(here, Failure(FailureKind.AUTH, "no")), CircuitState.RESTING, 300.0),
+    ],
+)
+def test_a_store_that_holds_what_was_before_is_told_again(
+    misfortune: Any, change: Any, becomes: CircuitState, seconds: float
+) -> None:
+    processes = Processes(standby=True)
+    here, there = processes.all
+    fail(here)
+    processes.share()
+    processes.now += 1.0  # the rest is over, and what is known of the route is in the store
+    misfortune(processes, lambda: change(here))
+    began = processes.now
+    processes.share()
+    processes.share()
+    new = processes.circuits(7)
+    new.share([FAST])
+    for each in (here, there, new):
+        state, remaining, _ = seen(each)
+        assert state is becomes
+        assert seconds - 1.0 <= remaining <= seconds
+    assert processes.now == began
+
+
+class Busy(dict[str, Any]):
+    """What is known, while calls of another thread make more known."""
+
+    def __init__(self, here: Circuits, known: Mapping[str, Any]) -> None:
+        super().__init__(known)
+        self._here = here
+
+    def items(self) -> Any:
+        for each in super().items():
+            call = threading.Thread(target=fail, args=(self._here,))
+            call.start()
+            call.join(0.1)
+            yield each
+
+
+def test_routes_become_known_while_others_are_told() -> None:
+    processes = Processes(1)
+    (here,) = processes.all
+    here.rest("slow", seconds=60.0, cause=RestCause.PAUSED)
+    here._known = Busy(here, here._known)
+    here.share([])
+    assert "circuit:slow" in processes.store.read(["circuit:slow"])
+
+
 def test_a_clock_on_the_wall_that_is_set_back_holds_nothing() -> None:
     processes = Processes()
     here, _ = processes.all
@@ -283,8 +366,7 @@ class Fleet(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.processes = Processes(3)
-        self.probes: dict[int, tuple[int, Admission, float]] = {}
+        self.processes = Processes(3, standby=True)
 
     at = st.integers(0, 2)
 
@@ -296,13 +378,8 @@ class Fleet(RuleBasedStateMachine):
         assert (admission is None) is (state in (CircuitState.RESTING, CircuitState.PROBING))
         if admission is None:
             return multiple()
-        if admission.probe:
-            try:
-                if not circuits.confirm(FAST, admission):
-                    return multiple()
-            except StoreAway:
-                circuits.unheard(FAST, admission)
-                return multiple()
+        if admission.probe and not circuits.confirm(FAST, admission):
+            return multiple()
         return at, admission
 
     @rule(call=calls, failure=st.sampled_from([DOWN, GARBAGE, Failure(FailureKind.AUTH, "no")]))
@@ -323,10 +400,7 @@ class Fleet(RuleBasedStateMachine):
 
     @rule(at=at)
     def shares(self, at: int) -> None:
-        try:
-            self.processes.all[at].share([FAST])
-        except StoreAway:
-            assert self.processes.store.is_away
+        self.processes.all[at].share([FAST])
 
     @rule()
     def the_store_goes_or_comes(self) -> None:
@@ -335,6 +409,14 @@ class Fleet(RuleBasedStateMachine):
     @rule()
     def the_store_loses_everything(self) -> None:
         self.processes.store.lose()
+
+    @rule()
+    def the_store_is_copied(self) -> None:
+        self.processes.store.copy()
+
+    @rule()
+    def the_store_goes_back(self) -> None:
+        self.processes.store.restore()
 
     @rule(at=at)
     def is_paused(self, at: int) -> None:
@@ -348,6 +430,7 @@ class Fleet(RuleBasedStateMachine):
     @rule()
     def everybody_agrees_in_the_end(self) -> None:
         self.processes.store.is_away = False
+        self.processes.now += SECONDS_LEFT_ALONE
         for _ in range(3):
             self.processes.share()
         resting = {seen(each)[:2] for each in self.processes.all if seen(each)[0] is CircuitState.RESTING}

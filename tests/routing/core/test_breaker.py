@@ -180,6 +180,9 @@ def test_two_who_changed_a_circuit_agree() -> None:
     assert merged(short, long) == merged(long, short) == long
     closed = cleared(long)
     assert merged(short, closed) == merged(closed, short) == closed
+    served_by_a_probe = Circuit(generation=3)
+    paused = rested(Circuit(generation=2), seconds=600.0, cause=RestCause.PAUSED, now=NOW)
+    assert merged(served_by_a_probe, paused) == merged(paused, served_by_a_probe) == paused
     mine, theirs = Circuit(failures=2), Circuit(failures=7)
     assert merged(mine, theirs) == mine
 
