@@ -24,6 +24,7 @@ from governance.api.settings import SettingsView, SettingView
 from governance.api.submissions import BatchesView, BatchView, CancelBatchView, CancelCallView, SubmissionsView
 from governance.api.usage import UsageTableView, UsageView
 from governance.api.views import nothing_here
+from governance.api.webhooks import TryWebhookView, WebhookKind, WebhookSecretView
 
 
 class Identifier:
@@ -72,6 +73,7 @@ def _named(words: str, kind: Kind) -> Sequence[URLPattern]:
 
 
 _PROVIDERS, _MODELS, _KEYS, _EVALUATIONS = ProviderKind(), LanguageModelKind(), KeyKind(), EvaluationKind()
+_WEBHOOKS = WebhookKind()
 
 addresses = [
     path("openapi.json", schema.openapi, name="api-openapi"),
@@ -94,6 +96,9 @@ addresses = [
     path("keys/<uuid:name>/revoke", RevokeKeyView.as_view(kind=_KEYS)),
     *_named("budgets", BudgetKind()),
     path("alerts", AlertsView.as_view()),
+    *_named("webhooks", _WEBHOOKS),
+    path("webhooks/<identifier:name>/secret", WebhookSecretView.as_view(kind=_WEBHOOKS)),
+    path("webhooks/<identifier:name>/try", TryWebhookView.as_view(kind=_WEBHOOKS)),
     path("settings", SettingsView.as_view()),
     path("settings/<setting:name>", SettingView.as_view()),
     path("calls", CallsView.as_view()),

@@ -36,6 +36,7 @@ from tests.factories import (
     FallbackLinkFactory,
     LanguageModelFactory,
     ProviderFactory,
+    WebhookFactory,
 )
 from tests.governance.api.program import PASS_PHRASE
 from tests.servers.web import running_web
@@ -123,6 +124,7 @@ def furnish() -> tuple[str, dict[str, object]]:
         "configurations": configuration.identifier,
         "applications": other.identifier,
         "budgets": BudgetFactory.create().identifier,
+        "webhooks": WebhookFactory.create().identifier,
         "keys": AccessKeyFactory.create(application=other).record.pk,
         "evaluations": EvaluationResultFactory.create(model=model).pk,
         "settings": "routing.currency",

@@ -46,6 +46,7 @@ LISTS = {
     "keys": 1,
     "budgets": 3,
     "alerts": 2,
+    "webhooks": 1,
     "settings": 1,
     "audit": 1,
 }

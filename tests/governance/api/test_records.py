@@ -19,6 +19,7 @@ from tests.factories import (
     LanguageModelFactory,
     PriceFactory,
     ProviderFactory,
+    WebhookFactory,
 )
 from tests.governance.api.program import Program, complaints
 
@@ -176,6 +177,7 @@ def test_what_a_configuration_cannot_be(operator: Program) -> None:
         ("models", LanguageModelFactory),
         ("configurations", ConfigurationFactory),
         ("applications", ApplicationFactory),
+        ("webhooks", WebhookFactory),
     ],
 )
 def test_a_record_is_retired_and_brought_back(operator: Program, words: str, factory: type[ProviderFactory]) -> None:

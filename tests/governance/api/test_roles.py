@@ -22,6 +22,7 @@ from tests.factories import (
     EvaluationResultFactory,
     LanguageModelFactory,
     ProviderFactory,
+    WebhookFactory,
 )
 from tests.governance.api.program import Program
 
@@ -60,6 +61,8 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "calls/<uuid:call>/explanation": {"GET": OWN},
     "calls/<uuid:call>/outcomes": {"POST": KEY},
     "alerts": {"GET": READ},
+    "webhooks/<identifier:name>/secret": {"PUT": WRITE},
+    "webhooks/<identifier:name>/try": {"POST": WRITE},
     "routes": {"GET": READ},
     "routes/<identifier:name>/pause": {"POST": WRITE},
     "routes/<identifier:name>/clear": {"POST": WRITE},
@@ -71,7 +74,7 @@ ADDRESSES: dict[str, dict[str, str]] = {
     "audit/<number:name>": {"GET": READ},
     "audit/verification": {"GET": READ},
 }
-for words in ("providers", "models", "configurations", "applications", "budgets"):
+for words in ("providers", "models", "configurations", "applications", "budgets", "webhooks"):
     ADDRESSES[words] = {"GET": READ, "POST": WRITE}
     ADDRESSES[f"{words}/<identifier:name>"] = {"GET": READ, "PATCH": WRITE}
     ADDRESSES[f"{words}/<identifier:name>/retire"] = {"POST": WRITE}
@@ -102,6 +105,7 @@ ROWS: dict[str, Callable[[], object]] = {
     "configurations": lambda: ConfigurationFactory.create().identifier,
     "applications": lambda: ApplicationFactory.create().identifier,
     "budgets": lambda: BudgetFactory.create().identifier,
+    "webhooks": lambda: WebhookFactory.create().identifier,
     "evaluations": lambda: EvaluationResultFactory.create().pk,
     "keys": lambda: AccessKeyFactory.create().record.pk,
     "settings": lambda: "routing.currency",

@@ -13,6 +13,7 @@ from tests.factories import (
     EvaluationResultFactory,
     LanguageModelFactory,
     ProviderFactory,
+    WebhookFactory,
 )
 from tests.governance.api.program import Program
 
@@ -23,6 +24,7 @@ CHANGES: dict[str, tuple[Callable[[], object], Any, Any]] = {
         lambda: ConfigurationFactory.create(listed=True).identifier, {"listed_models": ["fast-2"]}, {"plan_limit": 2},
     ),
     "applications": (lambda: ApplicationFactory.create().identifier, {"name": "a"}, {"name": "b"}),
+    "webhooks": (lambda: WebhookFactory.create(sealed_secret=b"s").identifier, {"name": "a"}, {"is_active": False}),
     "keys": (lambda: AccessKeyFactory.create().record.pk, {"name": "a"}, {"name": "b"}),
     "evaluations": (lambda: EvaluationResultFactory.create().pk, {"mean_score": 0.5}, {"mean_score": 0.6}),
 }  # fmt: skip
