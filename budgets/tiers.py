@@ -40,33 +40,37 @@ def tiers_for(
 
 
 def _tier(budget: BudgetSpec, subject: Subject, crossings: Crossings, *, moment: datetime) -> BudgetTier | None:
-    """The highest step of a budget's ladder that is in force; ``None`` if none is.
+    """The step of a budget's ladder that is in force for a subject; ``None`` if none is.
 
-    A step is in force once its threshold, or a higher one that is not in the ladder any more, was crossed. What may
-    cost nothing is used up from the beginning. Where it was never read what is crossed, a strict ladder allows nobody.
+    Where it was never read what is crossed, a strict ladder allows nobody.
     """
-    is_strict = budget.enforces_targets
-    if budget.limit_at(moment) <= 0:
-        last = budget.tiers[-1]
-        return BudgetTier(budget.identifier, last.threshold, 100, last.targets, is_strict)
-    if not crossings.is_read:
+    limit, is_strict = budget.limit_at(moment), budget.enforces_targets
+    if limit > 0 and not crossings.is_read:
         return BudgetTier(budget.identifier, budget.tiers[0].threshold, None, (), is_strict) if is_strict else None
-    reached = step_of(budget, crossings.of(budget.account_of(subject, moment=moment).identity, budget.identifier))
+    crossed = crossings.of(budget.account_of(subject, moment=moment).identity, budget.identifier)
+    reached = step_of(budget, crossed, limit=limit)
     if reached is None:
         return None
-    tier, by = reached
-    return BudgetTier(budget.identifier, tier.threshold, by.percent, tier.targets, is_strict)
+    tier, percent = reached
+    return BudgetTier(budget.identifier, tier.threshold, percent, tier.targets, is_strict)
 
 
-def step_of(budget: BudgetSpec, crossed: Sequence[Crossed]) -> tuple[Tier, Crossed] | None:
-    """The highest step of a budget's ladder that was reached in an account, and what reached it first.
+def step_of(budget: BudgetSpec, crossed: Sequence[Crossed], *, limit: int) -> tuple[Tier, int] | None:
+    """The highest step of a budget's ladder that is in force in an account, and how many per cent were used up when it
+    was reached first; ``None`` if none is.
+
+    A step is in force once its threshold, or a higher one that is not in the ladder any more, was crossed. What may
+    cost nothing is used up from the beginning.
 
     Args:
         budget: the budget.
         crossed: what it has crossed there, ascending by threshold.
+        limit: its limit of the moment.
     """
+    if limit <= 0 and budget.tiers:
+        return budget.tiers[-1], 100
     for tier in reversed(budget.tiers):
         by = [each for each in crossed if each.threshold >= tier.threshold]
         if by:
-            return tier, by[0]
+            return tier, by[0].percent
     return None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from budgets.scopes import EACH, BudgetSpec, Scope, Unpriced
+from budgets.scopes import EACH, BudgetSpec, Scope, Tier, Unpriced
 from budgets.windows import WindowKind
 from routing.core.catalogue import ModelSpec, ProviderSpec
 from routing.core.configuration import ConfigurationSpec, Criteria
@@ -150,6 +150,7 @@ PROVIDERS = (
 SWIFT = "swift-chat"
 DEEP = "deep-chat"
 VECTORS = "help-vectors"
+STEADY = "cellar-steady"
 
 _CHAT, _TOOLS, _STREAMING = Capability.CHAT, Capability.TOOLS, Capability.STREAMING
 _STRUCTURED, _REASONING, _VISION = Capability.STRUCTURED_OUTPUT, Capability.REASONING, Capability.VISION
@@ -219,7 +220,7 @@ MODELS = (
     ),
     DemoModel(
         ModelSpec(
-            identifier="cellar-steady", model_id="ctd-steady-8b", provider=_CITADEL, name="Steady 8B",
+            identifier=STEADY, model_id="ctd-steady-8b", provider=_CITADEL, name="Steady 8B",
             capabilities=frozenset({_CHAT, _STREAMING}),
             context_length=16_384, max_output=4_096, is_default=True, sorting=70,
         ),
@@ -237,6 +238,7 @@ MODELS = (
 _SUPPORT = Criteria(capabilities=(_CHAT.value, _STRUCTURED.value), min_context_length=100_000)
 
 SUPPORT_CHAT = "support-chat"
+ANYTHING = "ask-anything"
 
 CONFIGURATIONS = (
     DemoConfiguration(
@@ -295,6 +297,11 @@ CONFIGURATIONS = (
         name="Search in help pages",
         description="Embeddings. Vectors of two models cannot be compared, so it is one model.",
     ),
+    DemoConfiguration(
+        ConfigurationSpec(identifier=ANYTHING, selection=Selection.FIXED, models=(DEEP,)),
+        name="Ask anything",
+        description="A dear model, until its budget of the day leads calls to a cheaper one, and then to a free one.",
+    ),
 )
 
 VISITOR = "visitor"
@@ -352,5 +359,19 @@ BUDGETS = (
         ),
         name="A day of each application",
     ),
+    DemoBudget(
+        BudgetSpec(
+            identifier="anything-day",
+            scope=Scope(configuration=ANYTHING),
+            currency=CURRENCY,
+            limit=parse_nanos("0.02"),  # one call of the dear model and a part of the next
+            is_hard=False,
+            window=WindowKind.DAY,
+            tiers=(Tier(50, (SWIFT,)), Tier(100, (STEADY,))),
+            enforces_targets=True,
+        ),
+        name="What Ask anything may cost in a day",
+    ),
 )
-"""A hard one with room, a soft one that is nearly spent, and one that counts each application on its own."""
+"""A hard one with room, a soft one that is nearly spent, one that counts each application on its own, and one with a
+ladder that three calls of a visitor go down."""

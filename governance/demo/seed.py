@@ -24,7 +24,7 @@ from governance.changes.settings import store_setting
 from governance.demo import cast
 from governance.demo.chronicle import calls_between
 from governance.demo.world import World
-from governance.models import AccessKey, Application, Budget, SettingValue
+from governance.models import AccessKey, Application, Budget, BudgetTier, SettingValue
 from governance.settings_store.registry import POLICY_MODE, Setting
 from governance.settings_store.sources import pinned_settings
 from governance.settings_store.store import load_settings
@@ -294,9 +294,15 @@ def _make_budgets() -> None:
             zone=spec.zone,
             unpriced=spec.unpriced.value,
             alert_thresholds=list(spec.alerts),
+            enforce_targets=spec.enforces_targets,
             source=cast.SOURCE,
         )
-        save_record(budget, author=AUTHOR)
+        ladder = [
+            BudgetTier(budget=budget, threshold=tier.threshold, model=model, position=position)
+            for tier in spec.tiers
+            for position, model in enumerate(tier.targets)
+        ]
+        save_record(budget, parts=ladder, author=AUTHOR)
 
 
 def _limit_of(spec: BudgetSpec, *, percent: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from budgets.readouts import Standing
-from budgets.scopes import BudgetSpec
+from budgets.scopes import BudgetSpec, Tier
 from budgets.tiers import step_of
 from governance.spelling import spell_cost
 
@@ -54,10 +54,19 @@ def bar_of(standing: Standing, budget: BudgetSpec) -> BudgetBar:
 
 
 def _tier(standing: Standing, budget: BudgetSpec) -> str:
-    reached = step_of(budget, standing.crossed)
+    reached = step_of(budget, standing.crossed, limit=standing.limit)
     if reached is None:
         return ""
     tier, _ = reached
+    return f"Tier from {tier.threshold} % in force: {_step(tier, budget)}"
+
+
+def ladder_words(budget: BudgetSpec) -> str:
+    """What its ladder leads to, in a sentence; empty without one."""
+    steps = "; ".join(f"from {tier.threshold} % on {_step(tier, budget)}" for tier in budget.tiers)
+    return f"{steps[:1].upper()}{steps[1:]}." if steps else ""
+
+
+def _step(tier: Tier, budget: BudgetSpec) -> str:
     targets = ", ".join(tier.targets)
-    words = f"only {targets} may serve" if budget.enforces_targets else f"{targets} goes first"
-    return f"Tier from {tier.threshold} % in force: {words}"
+    return f"only {targets} may serve" if budget.enforces_targets else f"{targets} goes first"

@@ -12,7 +12,7 @@ from budgets.scopes import BudgetSpec
 from governance.access.budgets import spec_of
 from governance.models import Budget
 from governance.spelling import spell_cost
-from governance.tab.bars import BudgetBar, bar_of
+from governance.tab.bars import BudgetBar, bar_of, ladder_words
 from governance.tab.panels import Content, Panel
 
 MOST_ACCOUNTS = 10
@@ -21,12 +21,14 @@ MOST_ACCOUNTS = 10
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """One budget, with its accounts of now: the fullest ones, and how many ``others`` there are."""
+    """One budget, with its accounts of now: the fullest ones, and how many ``others`` there are. ``ladder`` says what
+    its tiers lead to; it is empty without any."""
 
     identifier: str
     name: str
     url: str
     rule: str
+    ladder: str
     is_increased: bool
     bars: Sequence[BudgetBar]
     others: int
@@ -72,6 +74,7 @@ def _row(row: Budget, spec: BudgetSpec, found: Sequence[Standing], *, limit: int
         name=row.name,
         url=reverse("admin:governance_budget_change", args=[row.pk]),
         rule=f"{spec.scope}: {spell_cost(limit, spec.currency)}, {window}, {kind}",
+        ladder=ladder_words(spec),
         is_increased=limit != spec.limit,
         bars=[bar_of(each, spec) for each in found[:MOST_ACCOUNTS]],
         others=max(0, len(found) - MOST_ACCOUNTS),

@@ -33,7 +33,6 @@ from governance.spelling import ABSENT, capability_words, spell_cost, spell_rate
 from governance.tab.addresses import address_of
 from routing.core.decision import Decision
 from routing.core.signals import MIN_CALLS, HealthFigure
-from routing.core.tiers import BudgetTier
 from routing.core.transcript import restore
 from routing.core.vocabulary import LABELS, OPERATION_CAPABILITY, Labels, Selection, SignalName
 from telemetry.models import Call
@@ -144,10 +143,12 @@ class CandidateRow:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationPage:
-    """A decision in words. ``facts`` are pairs of name and text, ``open_needs`` sentences. ``ask_url`` asks the same of
-    what is in force now; it is empty where the caller named a model, which no question can."""
+    """A decision in words. ``tiers`` are those of budgets that were in force, each with what follows from it. ``facts``
+    are pairs of name and text, ``open_needs`` sentences. ``ask_url`` asks the same of what is in force now; it is empty
+    where the caller named a model, which no question can."""
 
     state: str
+    tiers: Sequence[str]
     refusal: str
     facts: Sequence[tuple[str, str]]
     signals: Sequence[str]
@@ -197,6 +198,7 @@ def page_of(explanation: Explanation, *, compared_with: Explanation | None = Non
     before = {} if compared_with is None else {each.model.route: each.rank for each in compared_with.candidates}
     return ExplanationPage(
         state=LABELS[explanation.state],
+        tiers=[f"{tier.told}: {tier.meaning}." for tier in explanation.tiers],
         refusal=f"{explanation.refusal[:1].upper()}{explanation.refusal[1:]}",
         facts=[(name, text) for name, text in _facts(explanation) if text],
         signals=[LABELS[name] for name in SIGNALS],
@@ -253,12 +255,7 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "Cost compared by", _basis(explanation)
     used = ", ".join(LABELS[name] for name in explanation.signals_used)
     yield "Signals that moved it", used or ("none" if explanation.mode is None else "none: priority and ties decided")
-    yield "Tiers of budgets", "; ".join(map(_tier, explanation.tiers))
     yield "Not in service", ", ".join(explanation.unavailable)
-
-
-def _tier(tier: BudgetTier) -> str:
-    return f"{tier.told}: {tier.meaning}"
 
 
 def _criteria(explanation: Explanation) -> str:

@@ -25,7 +25,7 @@ ASK = {
     "governance/tab/consequences.py": "for the confirmation of a switch, as nobody in particular",
     "governance/route_health.py": "for what nothing can select, as nobody in particular",
 }
-OF_THE_PAST = {"governance/demo/world.py": "the demo's past, in which no budget had crossed anything"}
+OF_THE_PAST = {"governance/demo/world.py": "the demo's past, in which no tier was in force"}
 STANDS = {"governance/decisions.py": "the poll of a process, with its budgets and crossings"}
 
 

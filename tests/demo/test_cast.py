@@ -74,6 +74,20 @@ def test_a_habit_adds_up_to_its_day_and_rests_at_the_weekend() -> None:
     assert sunday == pytest.approx(habit.per_day * habit.weekend)
 
 
+def test_three_calls_go_down_the_ladder_and_then_cost_nothing() -> None:
+    (ladder,) = (each.spec for each in cast.BUDGETS if each.spec.tiers)
+    assert ladder.scope.configuration in {each.spec.identifier for each in cast.CONFIGURATIONS}
+    assert ladder.scope.configuration not in {habit.configuration for habit in HABITS}, "visitors alone ask for it"
+    spent, served = 0, []
+    for model in (cast.DEEP, cast.SWIFT, cast.STEADY):
+        past = [tier.targets[0] for tier in ladder.tiers if spent * 100 >= tier.threshold * ladder.limit]
+        served.append(past[-1] if past else cast.DEEP)
+        (price,) = next(each for each in cast.MODELS if each.spec.identifier == model).prices(started=STARTED)
+        spent += cost(usage_of(profile_of(model, Operation.CHAT)), price).nanos
+    assert served == [cast.DEEP, cast.SWIFT, cast.STEADY]
+    assert spent == 6_700_000 + 18_400_000, "the last one is free"
+
+
 @pytest.mark.parametrize(
     ("model", "operation", "nanos"),
     [

@@ -194,8 +194,8 @@ def test_it_prints_all_that_one_needs(first: Terminal) -> None:
 
 
 def test_the_printed_commands_work(first: Terminal) -> None:
-    commands = re.findall(r"^     (curl .*|.* explain .*)$", first.printed, flags=re.MULTILINE)
-    whole, streamed, explained, handed_in, waited_for, batch, vectors, refused = (
+    commands = re.findall(r"^     (curl .*|for .*|.* explain .*)$", first.printed, flags=re.MULTILINE)
+    whole, streamed, explained, handed_in, waited_for, batch, vectors, refused, stepped = (
         subprocess.run(
             ["bash", "-c", command.replace("curl ", "curl -sS --noproxy '*' ", 1)],
             cwd=ROOT,
@@ -224,6 +224,8 @@ def test_the_printed_commands_work(first: Terminal) -> None:
     assert " 402 " in refused.splitlines()[0]
     told = json.loads(refused.splitlines()[-1])["error"]["details"]
     assert (told["budget"], told["limit"], told["currency"]) == ("your-day", "1", "USD")
+    routes = re.findall(r"^x-signalbox-route: (\S+)", stepped, flags=re.MULTILINE)
+    assert routes == ["atlas-cloud/deep-chat", "atlas-cloud/swift-chat", "citadel-cellar/cellar-steady"]
 
 
 @pytest.mark.parametrize("role", ["operator", "auditor"])

@@ -44,6 +44,7 @@ def test_the_budgets_are_the_casts() -> None:
     for each in cast.BUDGETS:
         found = spec_of(Budget.objects.get(identifier=each.spec.identifier))
         assert (found.scope, found.alerts) == (each.spec.scope, each.spec.alerts)
+        assert (found.tiers, found.enforces_targets) == (each.spec.tiers, each.spec.enforces_targets)
         assert found.limit == each.spec.limit or each.spent_percent is not None
 
 

@@ -127,7 +127,7 @@ def test_a_question_is_answered_within_the_tiers_and_says_so(budget: Budget, now
     assert [step.model.identifier for step in answer.plan.steps] == ["cheap"]
     words = "83 % of the budget desk-month are used up, which is past its tier at 80 %"
     page = page_of(answer.explanation)
-    assert ("Tiers of budgets", f"{words}: only cheap may serve") in page.facts
+    assert page.tiers == [f"{words}: only cheap may serve."]
     assert [(each.route.partition("/")[2], each.detail) for each in page.rows if each.reason] == [("dear", words)]
 
 

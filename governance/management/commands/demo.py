@@ -142,6 +142,7 @@ class Command(BaseCommand):
         base, key = f"http://{running.HOST}:{port}", _shown(folder.visitor_key)
         manage = f"{_shown(Path(sys.executable))} manage.py"
         request = '{"model": "support-chat", "messages": [{"role": "user", "content": "Where is my parcel?"}]'
+        anything = '{"model": "ask-anything", "messages": [{"role": "user", "content": "Where do parcels go?"}]'
         auth = f"""-H "Authorization: Bearer $(cat {key})" -H 'Content-Type: application/json'"""
         curl = f"{base}/v1/chat/completions {auth} -d"
         reads_history = load_settings().routing.call_history
@@ -186,6 +187,10 @@ Try, in another terminal:
   7. Eight answers at once could cost more than your budget of a day: 402, with what is left. Nothing is sent.
      curl -i {curl} '{request}, "n": 8}}'
      All budgets: {base}/admin/governance-tab/budgets/
+
+  8. A budget with tiers: past half of it a cheaper model serves, past the whole of it a free one. Where three calls go:
+     for call in 1 2 3; do curl -sS -D - -o /dev/null {curl} '{anything}}}' | grep x-signalbox-route; sleep 1; done
+     Why: {base}/admin/governance-tab/why-this-model/?configuration=ask-anything&operation=chat
 
 {switch}:
      {manage} demo --history {"off" if reads_history else "on"}

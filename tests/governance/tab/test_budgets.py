@@ -14,6 +14,7 @@ from budgets.ledger import settle
 from budgets.models import Account
 from budgets.scopes import EACH, AccountKey, Scope
 from budgets.windows import WindowKind, window_at
+from governance.models import BudgetTier
 from governance.tab import budgets
 from routing.core.money import NANOS, Money
 from tests.budgets.claims import claim, hold
@@ -74,6 +75,20 @@ def test_an_increase_counts_while_it_lasts(operator: Client) -> None:
     (row,) = panel_of(operator).budgets
     assert row.is_increased
     assert ": 2 USD," in row.rule
+
+
+def test_a_ladder_is_told_and_which_step_is_in_force(operator: Client) -> None:
+    for name, limit, is_strict in (("advised", 4 * NANOS, False), ("used-up", 0, True)):
+        row = BudgetFactory.create(
+            identifier=name, application="", user=name, limit=limit, is_hard=False, enforce_targets=is_strict
+        )
+        for threshold, model in ((50, "mid"), (50, "other"), (80, "small")):
+            BudgetTier(budget=row, threshold=threshold, model=model, position=len(model)).save()
+    rows = {row.identifier: row for row in panel_of(operator).budgets}
+    assert rows["advised"].ladder == "From 50 % on mid, other goes first; from 80 % on small goes first."
+    assert rows["used-up"].ladder == "From 50 % on only mid, other may serve; from 80 % on only small may serve."
+    assert [row.bars[0].tier for row in rows.values()] == ["Tier from 80 % in force: only small may serve", ""]
+    assert rows["advised"].ladder in words_of(operator.get(budgets.PANEL.url))
 
 
 def test_without_a_budget_an_operator_is_led_to_one(operator: Client, auditor: Client) -> None:
