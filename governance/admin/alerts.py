@@ -23,15 +23,22 @@ from governance.admin.cells import figure, two_lines
 from governance.admin.finding import BoundedPaginator
 from governance.admin.generic import PasswordWidget, SwitchWidget
 from governance.admin.records import Filled, NamedRecordAdmin, ReadOnlyAdmin, RecordForm, RecordTool
+from governance.alerts.addresses import LONGEST_ADDRESS
 from governance.alerts.outbox import MOST_ATTEMPTS
 from governance.audit.actions import RecordKind
-from governance.changes.webhooks import check_webhook_secret, save_webhook, send_again
+from governance.changes.webhooks import check_webhook_secret, read_address, save_webhook, send_again
 from governance.models import AlertDelivery, Budget, DeliveryState, Webhook
 from governance.spelling import spell_cost
 from governance.telling import try_webhook
 from routing.vault import Vault
 
 SECRET_FIELDS = ("secret", "renew_secret")
+
+_URL_HELP = (
+    "Where alerts are posted to. One that is not public needs an entry in SIGNALBOX_OUTBOUND_ALLOW. What follows a "
+    "question mark is stored encrypted and never shown again: it stays while the URL does, and is forgotten with a "
+    "bare question mark at the end, or with another URL."
+)
 
 
 class WebhookForm(RecordForm):
@@ -56,6 +63,14 @@ class WebhookForm(RecordForm):
         model = Webhook
         fields = "__all__"
 
+    def clean_url(self) -> str:
+        """The URL up to its path; what follows goes beside it."""
+        try:
+            url, self.cleaned_data["query"] = read_address(self.cleaned_data["url"])
+        except ValidationError as refused:
+            raise ValidationError(refused.messages) from None
+        return url
+
     def clean_secret(self) -> str:
         secret: str = self.cleaned_data["secret"]
         try:
@@ -72,7 +87,7 @@ class WebhookAdmin(NamedRecordAdmin):
 
     kind = RecordKind.WEBHOOK
     form = WebhookForm
-    list_display = ("called", "url", "stored_secret", "is_active")
+    list_display = ("called", "posts_to", "stored_secret", "is_active")
     readonly_fields = ("stored_secret",)
     fieldsets = (
         (None, {"fields": ("name", "identifier", "url", "is_active")}),
@@ -86,6 +101,8 @@ class WebhookAdmin(NamedRecordAdmin):
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "is_active":
             kwargs["help_text"] = "Switched off, it is sent nothing; alerts of the last three days wait."
+        if db_field.name == "url":
+            kwargs |= {"help_text": _URL_HELP, "max_length": LONGEST_ADDRESS}
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -133,11 +150,16 @@ class WebhookAdmin(NamedRecordAdmin):
             vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS),
             secret=filled.cleaned.get("secret", ""),
             renew=filled.cleaned.get("renew_secret", False),
+            query=filled.cleaned.get("query"),
             only=filled.columns,
         )
         if made:
             words = format_html("The secret of {}, shown once: <code>{}</code>", filled.record.identifier, made)
             self.message_user(request, words, messages.WARNING)
+
+    @admin.display(description="URL", ordering="url")
+    def posts_to(self, webhook: Webhook) -> str:
+        return webhook.shown_url
 
     @admin.display(description="secret")
     def stored_secret(self, webhook: Webhook) -> str:

@@ -2,6 +2,7 @@
 
     messages    what is said: versioned JSON, with amounts as decimal strings
     signing     the secrets of webhooks, and what they sign
+    addresses   where webhooks post to, with queries that are secrets too
     outbox      the rows: made, claimed, and marked with what became of them
     sender      posts what is due through the guarded way out
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from governance.alerts import outbox
+from governance.alerts.addresses import read_query
 from governance.alerts.outbox import Claim, Outcome
 from governance.alerts.signing import read_secret, sign
 from routing.core.failures import CallFailed
@@ -73,9 +74,11 @@ async def post(claim: Claim, *, transport: Transport, vault: Vault) -> Outcome:
     name = claim.webhook.identifier
     try:
         secret = read_secret(claim.webhook, vault=vault)
+        query = read_query(claim.webhook, vault=vault)
     except VaultError as error:
-        return Outcome(status=None, error=f"its secret cannot be opened: {error}")
+        return Outcome(status=None, error=f"its secret or its address cannot be opened: {error}")
     parts = urlsplit(claim.webhook.url)
+    path = parts.path.removeprefix("/")
     timestamp = int(datetime.now(UTC).timestamp())
     headers = {
         "content-type": "application/json",
@@ -89,7 +92,7 @@ async def post(claim: Claim, *, transport: Transport, vault: Vault) -> Outcome:
         exchange = await transport.open(
             endpoint=endpoint,
             method="POST",
-            path=parts.path.removeprefix("/"),
+            path=f"{path}?{query}" if query else path,
             headers=tuple((key.encode(), value.encode()) for key, value in headers.items()),
             body=claim.body,
         )

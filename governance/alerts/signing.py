@@ -63,14 +63,17 @@ def read_secret(webhook: Webhook, *, vault: Vault) -> str:
     return vault.open(bytes(webhook.sealed_secret), place=_place(webhook))
 
 
-def is_sealed_by_older(webhook: Webhook, *, vault: Vault) -> bool:
-    """Whether another key than the ring's first one sealed the secret.
+def reseal_secret(webhook: Webhook, *, vault: Vault) -> bool:
+    """Seal the secret again, into an unsaved change, if an older key of the ring sealed it; tells whether one did.
 
     Raises:
-        VaultError: what is stored is no sealed secret.
+        VaultError: it does not open.
     """
     sealed = webhook.sealed_secret
-    return sealed is not None and vault.sealed_by(bytes(sealed)) != vault.current_key
+    if sealed is None or vault.sealed_by(bytes(sealed)) == vault.current_key:
+        return False
+    webhook.sealed_secret = vault.seal(vault.open(bytes(sealed), place=_place(webhook)), place=_place(webhook))
+    return True
 
 
 def _key_of(secret: str) -> bytes:

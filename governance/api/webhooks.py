@@ -10,13 +10,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from governance.alerts.addresses import LONGEST_ADDRESS
 from governance.api.authentication import author_of
 from governance.api.exceptions import ProblemType
 from governance.api.records import Filled, Kind, KindView
 from governance.api.serializers import Reason, ReasonedSerializer, StrictSerializer
 from governance.api.views import Operation
 from governance.audit.actions import RecordKind
-from governance.changes.webhooks import save_webhook
+from governance.changes.webhooks import read_address, save_webhook
 from governance.models import Webhook
 from governance.telling import try_webhook
 from routing.vault import Vault
@@ -33,12 +34,18 @@ class SecretField(serializers.CharField):
 class WebhookSerializer(ReasonedSerializer):
     """A webhook."""
 
+    url = serializers.CharField(
+        max_length=LONGEST_ADDRESS,
+        help_text="Where alerts are posted to. What follows a question mark is stored encrypted and never told: it "
+        "stays while the URL does, and is forgotten with a bare question mark at the end, or with another URL.",
+    )
+    has_query = serializers.BooleanField(read_only=True, help_text="Whether a question mark and more follows the URL.")
     has_secret = serializers.SerializerMethodField(help_text="Whether alerts can be signed: without, none are sent.")
 
     class Meta:
         model = Webhook
         fields: tuple[str, ...] = (
-            "identifier", "name", "is_active", "url", "has_secret", "secret_hint", "source",
+            "identifier", "name", "is_active", "url", "has_query", "has_secret", "secret_hint", "source",
             "created_at", "updated_at", "retired_at", "reason",
         )  # fmt: skip
         read_only_fields: tuple[str, ...] = ("secret_hint", "source", "created_at", "updated_at", "retired_at")
@@ -86,6 +93,9 @@ class WebhookKind(Kind):
         return Webhook.objects.all()
 
     def store(self, filled: Filled) -> dict[str, Any]:
+        query = None
+        if "url" in filled.values:
+            filled.values["url"], query = read_address(filled.values["url"])
         columns = filled.fill(but=("secret",))
         made = save_webhook(
             filled.record,
@@ -93,6 +103,7 @@ class WebhookKind(Kind):
             reason=filled.reason,
             vault=_vault(),
             secret=filled.values.get("secret", ""),
+            query=query,
             only=columns,
             expected=filled.expected,
         )

@@ -21,7 +21,12 @@ from routing.models import Configuration, EvaluationResult, LanguageModel, Price
 
 Document = dict[str, Any]
 
-_NOT_TOLD = frozenset({"id", "uuid", "created_at", "updated_at", "secret_digest", "sealed_key", "sealed_secret"})
+_NOT_TOLD = frozenset(
+    {
+        "id", "uuid", "created_at", "updated_at", "secret_digest",
+        "sealed_key", "sealed_secret", "sealed_query", "query_of",
+    }
+)  # fmt: skip
 
 
 def describe(kind: RecordKind, pk: Any) -> Document | None:
@@ -83,7 +88,11 @@ def _budget(pk: Any) -> Document | None:
 
 
 def _webhook(pk: Any) -> Document | None:
-    return _columns(Webhook.objects.filter(pk=pk).first())
+    row = Webhook.objects.filter(pk=pk).first()
+    document = _columns(row)
+    if document is not None and row is not None:
+        document["has_query"] = row.has_query
+    return document
 
 
 def _setting(pk: Any) -> Document | None:

@@ -2,8 +2,8 @@
 
 What is restored is what people set: the fields, the prices with their dates, the list and the chain in their order.
 What a record is and what has become of it stays: its identifier, whether it is retired or revoked, when a key ends. No
-secret is in a revision, so a provider keeps the key it has, and a webhook its secret. Every rule that holds for a
-change holds for this one.
+secret is in a revision, so a provider keeps the key it has, and a webhook its secret; the query of its URL goes with
+that URL alone. Every rule that holds for a change holds for this one.
 
 A result of a golden set is the one kind that can be removed, and so the one kind that is made anew.
 """
@@ -34,7 +34,7 @@ STAYS: Mapping[RecordKind, frozenset[str]] = MappingProxyType(
         RecordKind.CONFIGURATION: _NAMED,
         RecordKind.APPLICATION: _NAMED,
         RecordKind.BUDGET: _NAMED,
-        RecordKind.WEBHOOK: _NAMED | {"secret_hint"},
+        RecordKind.WEBHOOK: _NAMED | {"secret_hint", "has_query"},
         RecordKind.EVALUATION: frozenset({"source"}),
         RecordKind.KEY: frozenset({"application", "prefix", "expires_at", "revoked_at", "source"}),
         RecordKind.SETTING: frozenset(),

@@ -16,6 +16,9 @@ class Webhook(NamedRecord):
 
     ``sealed_secret`` holds bytes that only ``governance.alerts.signing`` opens; ``uuid`` is part of what binds them to
     this row. ``secret_hint`` is the end of the secret, so that people can tell secrets apart.
+
+    ``url`` ends with its path. ``sealed_query`` is what follows, for ``governance.alerts.addresses`` to open, and
+    ``query_of`` the URL that it belongs to.
     """
 
     counter: ClassVar[type[VersionCounter]] = AccessVersion
@@ -28,9 +31,21 @@ class Webhook(NamedRecord):
     )
     sealed_secret = models.BinaryField(null=True, blank=True, editable=False)
     secret_hint = models.CharField(max_length=8, blank=True, editable=False)
+    sealed_query = models.BinaryField(null=True, blank=True, editable=False)
+    query_of = models.CharField(max_length=500, blank=True, editable=False)
 
     class Meta:
         ordering: ClassVar = ["identifier"]
+
+    @property
+    def has_query(self) -> bool:
+        """Whether a query goes with the URL. One that was entered with another URL does not."""
+        return self.sealed_query is not None and self.query_of == self.url
+
+    @property
+    def shown_url(self) -> str:
+        """The URL as people may see it."""
+        return f"{self.url}?…" if self.has_query else self.url
 
     def clean(self) -> None:
         super().clean()

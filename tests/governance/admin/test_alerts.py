@@ -10,10 +10,11 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from governance.alerts import outbox
+from governance.alerts.addresses import read_query
 from governance.alerts.outbox import Outcome
 from governance.alerts.signing import read_secret
 from governance.gateway import home
-from governance.models import AlertDelivery, AuditEvent, DeliveryState, Webhook
+from governance.models import AlertDelivery, AuditEvent, DeliveryState, Revision, Webhook
 from routing.vault import Vault
 from tests.factories import BudgetFactory
 from tests.governance.admin.pages import text_of, words_of
@@ -69,11 +70,36 @@ def test_a_secret_that_is_entered_is_not_shown_and_a_wrong_one_refused(operator:
     assert secret_of(pager(), settings) == SECRET
 
 
-@pytest.mark.parametrize("url", ["ftp://alerts.example.com/", "https://who:what@alerts.example.com/", f"{URL}?key=1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://alerts.example.com/", "https://who:what@alerts.example.com/", f"{URL}#key", f"{URL}?key=1#2"]
+)
 def test_an_address_is_one_to_post_to(operator: Client, url: str) -> None:
     form = {"identifier": "pager", "name": "", "url": url, "is_active": "on", "secret": "", "reason": ""}
     assert operator.post(reverse("admin:governance_webhook_add"), form).status_code == 200
     assert not Webhook.objects.exists()
+
+
+def test_a_query_goes_in_and_is_not_seen_again(operator: Client, settings: Settings) -> None:
+    form = {"identifier": "pager", "name": "", "url": f"{URL}?code=hush", "is_active": "on", "secret": "", "reason": ""}
+    made = operator.post(reverse("admin:governance_webhook_add"), form, follow=True)
+    row = pager()
+    address = reverse("admin:governance_webhook_change", args=[row.pk])
+    pages = [made, operator.get(address), operator.get(reverse("admin:governance_webhook_try", args=[row.pk]))]
+    history = operator.get(reverse("admin:governance_webhook_history", args=[row.pk]))
+    for page in (*pages, history, operator.get(reverse("admin:governance_webhook_changelist"))):
+        assert "hush" not in text_of(page)
+    assert f"{URL}?…" in text_of(operator.get(reverse("admin:governance_webhook_changelist")))
+    vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
+    for entered, left in (
+        (URL, "code=hush"), (f"{URL}?code=other", "code=other"), (f"{URL}?", ""),
+        (f"{URL}?code=hush", "code=hush"), (f"{URL}/two", ""), (URL, ""),
+    ):  # fmt: skip
+        operator.post(address, {**form, "url": entered})
+        row.refresh_from_db()
+        assert (row.url, read_query(row, vault=vault)) == (entered.partition("?")[0], left)
+    actions = list(AuditEvent.objects.order_by("number").values_list("action", flat=True))
+    assert actions == ["created", "rotated", "changed", "changed", "changed", "changed"]
+    assert "hush" not in repr([*Revision.objects.values(), *AuditEvent.objects.values()])
 
 
 def test_what_was_crossed_says_who_was_told_and_leads_on(operator: Client) -> None:

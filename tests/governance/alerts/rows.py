@@ -7,7 +7,7 @@ from uuid import UUID
 from budgets.models import Account, Crossing
 from budgets.scopes import AccountKey, Scope
 from governance.alerts import outbox
-from governance.changes.webhooks import save_webhook
+from governance.changes.webhooks import read_address, save_webhook
 from governance.models import AlertDelivery, Webhook
 from routing.vault import Vault
 from tests.authors import SOMEBODY
@@ -48,8 +48,9 @@ def crossing(
 
 def webhook(identifier: str = "pager", *, url: str = "https://alerts.example.com/signalbox", **columns: Any) -> Webhook:
     """A webhook that signs with :data:`SECRET`, made before everything that is crossed here."""
+    url, query = read_address(url)
     row = Webhook(identifier=identifier, url=url, **columns)
-    save_webhook(row, author=SOMEBODY, vault=VAULT, secret=SECRET)
+    save_webhook(row, author=SOMEBODY, vault=VAULT, secret=SECRET, query=query)
     return row
 
 

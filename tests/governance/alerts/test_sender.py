@@ -20,7 +20,7 @@ from routing.providers.base import Timeouts
 from routing.providers.outbound import OutboundPolicy
 from routing.providers.transport import HttpTransport
 from tests.governance.alerts.rows import SECRET, VAULT, crossing, delivery, stored, webhook
-from tests.servers.fake_provider import FakeProvider, Script, Stall, whole
+from tests.servers.fake_provider import FakeProvider, Reset, Script, Stall, whole
 
 pytestmark = pytest.mark.usefixtures("tables")
 
@@ -178,12 +178,21 @@ def test_a_secret_that_does_not_open_is_told_and_sends_nothing() -> None:
 
     receiver = run(send_due, arrange=arrange)
     assert receiver.requests == []
-    assert only().last_error.startswith("its secret cannot be opened")
+    assert only().last_error.startswith("its secret or its address cannot be opened")
 
 
-def test_no_secret_is_in_a_log_a_row_or_the_trail(caplog: pytest.LogCaptureFixture) -> None:
+QUERY = "sig=Zm9v%3D%2Bb&code=aHVzaC1odXNo"
+
+
+def test_what_follows_the_question_mark_arrives_as_it_was_entered() -> None:
+    receiver = run(send_due, arrange=lambda url: waiting(f"{url}?{QUERY}"))
+    assert receiver.requests[0].line == f"POST /hooks/signalbox?{QUERY} HTTP/1.1"
+
+
+@pytest.mark.parametrize("script", [whole(b"", 500), (Reset(),)])
+def test_no_secret_is_in_a_log_a_row_or_the_trail(caplog: pytest.LogCaptureFixture, script: Script) -> None:
     caplog.set_level(logging.DEBUG)
-    run(send_due, whole(b"", 500), arrange=waiting)
+    run(send_due, script, arrange=lambda url: waiting(f"{url}?{QUERY}"))
     told = [caplog.text, *(repr(row.__dict__) for row in AlertDelivery.objects.all())]
     told += [repr(row.__dict__) for row in (*AuditEvent.objects.all(), *Revision.objects.all())]
     assert "did not arrive at pager (try 1 of 10)" in caplog.text
@@ -191,4 +200,5 @@ def test_no_secret_is_in_a_log_a_row_or_the_trail(caplog: pytest.LogCaptureFixtu
     for text in told:
         assert SECRET not in text
         assert SECRET.removeprefix("whsec_") not in text
+        assert "aHVzaC1odXNo" not in text
     assert stored(only().pk).state == DeliveryState.WAITING

@@ -9,9 +9,9 @@ import pytest
 from governance.alerts.signing import (
     SecretProblem,
     check_secret,
-    is_sealed_by_older,
     make_secret,
     read_secret,
+    reseal_secret,
     sign,
     store_secret,
 )
@@ -82,9 +82,10 @@ def test_a_secret_is_sealed_for_its_row() -> None:
         read_secret(other, vault=VAULT)
 
 
-def test_a_secret_of_an_older_key_is_told() -> None:
-    webhook = Webhook(identifier="pager")
-    assert not is_sealed_by_older(webhook, vault=VAULT)
+def test_a_secret_of_an_older_key_is_sealed_again() -> None:
+    webhook, ring = Webhook(identifier="pager"), Vault([("k2", b"2" * 32), ("k1", bytes(32))])
+    assert not reseal_secret(webhook, vault=VAULT)
     store_secret(webhook, SECRET, vault=VAULT)
-    assert not is_sealed_by_older(webhook, vault=VAULT)
-    assert is_sealed_by_older(webhook, vault=Vault([("k2", b"2" * 32), ("k1", bytes(32))]))
+    assert not reseal_secret(webhook, vault=VAULT)
+    assert reseal_secret(webhook, vault=ring)
+    assert read_secret(webhook, vault=Vault([("k2", b"2" * 32)])) == SECRET

@@ -5,6 +5,7 @@ from unittest.mock import patch
 import pytest
 from django.conf import settings
 
+from governance.alerts.addresses import read_query
 from governance.alerts.signing import read_secret
 from governance.api import webhooks
 from governance.models import AuditEvent, Revision, Webhook
@@ -64,6 +65,20 @@ def test_what_is_changed_leaves_the_secret_alone(operator: Program) -> None:
     answer = operator.patch("webhooks/pager", {"url": "https://alerts.example.com/nights", "is_active": False})
     assert (answer.json()["url"], answer.json()["is_active"]) == ("https://alerts.example.com/nights", False)
     assert secret_of() == SECRET
+
+
+def test_what_follows_a_question_mark_is_stored_and_not_told(operator: Program) -> None:
+    vault = Vault(settings.SIGNALBOX_ENCRYPTION_KEYS)
+    made = operator.post("webhooks", {**NEW, "url": NEW["url"] + "?code=hush"})
+    assert (made.json()["url"], made.json()["has_query"]) == (NEW["url"], True)
+    for url, left in ((NEW["url"], "code=hush"), (NEW["url"] + "?code=other", "code=other"), (NEW["url"] + "?", "")):
+        answer = operator.patch("webhooks/pager", {"url": url})
+        assert (answer.json()["url"], answer.json()["has_query"]) == (NEW["url"], bool(left))
+        assert read_query(Webhook.objects.get(), vault=vault) == left
+        assert "code" not in answer.content.decode()
+    refused = operator.patch("webhooks/pager", {"url": NEW["url"] + "?code=hush hush"})
+    assert (refused.status_code, list(complaints(refused))) == (400, ["url"])
+    assert "hush" not in refused.content.decode()
 
 
 def test_the_rules_of_the_admin_hold_here_too(operator: Program) -> None:

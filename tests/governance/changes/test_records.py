@@ -382,7 +382,7 @@ def test_every_kind_is_described_by_plain_values_without_a_secret() -> None:
         RecordKind.APPLICATION: record.application,
         RecordKind.KEY: record,
         RecordKind.BUDGET: BudgetFactory.create(),
-        RecordKind.WEBHOOK: WebhookFactory.create(sealed_secret=b"sealed-bytes", secret_hint="Zm8="),
+        RecordKind.WEBHOOK: WebhookFactory.create(sealed_secret=b"sealed-bytes", sealed_query=b"sealed-bytes"),
         RecordKind.SETTING: SettingValue.objects.create(key="routing.callHistory", value=True),
     }
     assert set(rows) == set(RecordKind) - UNREVISED

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from governance.alerts.addresses import read_query, store_query
 from governance.alerts.signing import read_secret, store_secret
 from routing.credentials import read_key, store_key
 from routing.models import Provider
@@ -64,9 +65,11 @@ def test_without_providers_there_is_nothing_to_do() -> None:
 def test_the_secrets_of_webhooks_are_sealed_again_too(settings: Settings) -> None:
     webhook = WebhookFactory.create()
     store_secret(webhook, SECRET, vault=Vault([OLD]))
+    store_query(webhook, "code=hush", vault=Vault([OLD]))
     webhook.save()
     settings.SIGNALBOX_ENCRYPTION_KEYS = (NEW, OLD)
     assert "pager: sealed again." in run()
     webhook.refresh_from_db()
     assert read_secret(webhook, vault=Vault([NEW])) == SECRET
+    assert read_query(webhook, vault=Vault([NEW])) == "code=hush"
     assert "Sealed again: 0." in run()
