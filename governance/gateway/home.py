@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 SECONDS_TO_OPEN = 30.0
 SECONDS_TO_STOP = 1.0
-SECONDS_TO_CLOSE = process.DRAIN_SECONDS + 4 * process.FLUSH_SECONDS + 5.0
-"""Longer than a service takes to close: calls, their ends, what is owed for them, and the last records, in turn."""
+SECONDS_TO_SPARE = 5.0
+"""What whoever closes a service waits for it beyond its own bounds."""
 
 Result = TypeVar("Result")
 
@@ -78,9 +78,11 @@ def close() -> None:
         if own is None:
             return
         atexit.unregister(_write_what_waits)
-        asyncio.run_coroutine_threadsafe(close_service(), own.loop).result(SECONDS_TO_CLOSE)
+        asyncio.run_coroutine_threadsafe(close_service(), own.loop).result(
+            process.seconds_to_close() + SECONDS_TO_SPARE
+        )
         own.loop.call_soon_threadsafe(own.loop.stop)
-        own.thread.join(SECONDS_TO_CLOSE)
+        own.thread.join(SECONDS_TO_SPARE)
         own.loop.close()
 
 

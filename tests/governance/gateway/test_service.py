@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -154,6 +155,41 @@ def test_closing_does_not_wait_for_a_database_that_does_not_answer(
     assert took < 3
     assert "1 records of calls were lost" in caplog.text
     assert "are left behind" in caplog.text
+    world.gateway.open()
+
+
+def test_closing_has_an_end_when_nothing_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever holds the threads, a call that does not end and an errand that does not either."""
+    answering = threading.Event()
+
+    def hang() -> None:
+        answering.wait(10)
+        connections.close_all()
+
+    async def go_on() -> None:
+        while not answering.is_set():
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+
+    async def begin() -> None:
+        inside = world.gateway.service
+        for _ in range(bridge_module.THREADS):
+            stuck.append(asyncio.create_task(inside.cross(hang)))
+        inside.services.owe(asyncio.sleep(10))
+        call = asyncio.create_task(go_on())
+        inside._serving.add(call)
+        stuck.append(call)
+
+    stuck = list[asyncio.Task[None]]()
+    monkeypatch.setattr(service, "DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr(service, "FLUSH_SECONDS", 0.1)
+    monkeypatch.setattr(service, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(bridge_module, "CLOSE_SECONDS", 0.1)
+    world.gateway.threads.run(begin())
+    took = elapsed(world.gateway.close)
+    answering.set()
+    world.gateway.threads.run(asyncio.wait(stuck))
+    assert took < service.seconds_to_close() + 1.0
     world.gateway.open()
 
 
