@@ -20,13 +20,14 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance.access.directory import Directory, directory_poll
 from governance.alerts.sender import send_due
-from governance.decisions import Standing, StandingPoll
+from governance.decisions import Standing
 from governance.gateway.aside import LARGE_BODY, Aside
 from governance.gateway.bookkeeper import Bookkeeper
 from governance.gateway.bridge import CLOSE_SECONDS, Arguments, Bridge, Result
 from governance.gateway.context import Services
 from governance.gateway.errors import Problem
 from governance.shared_state import shared_state
+from governance.standing_poll import StandingPoll
 from routing.circuits import Circuits
 from routing.endpoints import Endpoints
 from routing.providers.outbound import OutboundPolicy

@@ -164,7 +164,12 @@ CURRENCY = Setting(
     read=lambda value: value if _currency(value) is None else "USD",
     accepts=_currency,
     help="The currency in which prices and costs are compared. A figure in another currency is no figure.",
-    readers=("governance.decisions", "governance.gateway.views", "routing.core.decision", "routing.core.eligibility"),
+    readers=(
+        "governance.gateway.views",
+        "governance.standing_poll",
+        "routing.core.decision",
+        "routing.core.eligibility",
+    ),
 )
 TELEMETRY = Setting(
     key="telemetry.enabled",
@@ -178,7 +183,7 @@ TELEMETRY = Setting(
     ),
     help="Whether calls are recorded. Without it there is no history and no health; usage is counted all the same. "
     "Only an explicit false switches it off.",
-    readers=("governance.decisions", "governance.gateway.middleware.telemetry", "routing.core.decision"),
+    readers=("governance.gateway.middleware.telemetry", "governance.standing_poll", "routing.core.decision"),
 )
 REORDER_FALLBACK = Setting(
     key="health.reorderFallback",

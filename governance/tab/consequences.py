@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from governance.decisions import NOBODY, Ruling, Standing, rule, under
+from governance.decisions import NOBODY, Ruling, Standing, rule
 from governance.settings_store.store import load_settings
+from governance.standing_poll import under
 from routing.core.configuration import ConfigurationSpec
 from routing.core.decision import Decision
 from routing.core.requirements import Requirements

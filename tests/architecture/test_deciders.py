@@ -26,7 +26,7 @@ ASK = {
     "governance/route_health.py": "for what nothing can select, as nobody in particular",
 }
 OF_THE_PAST = {"governance/demo/world.py": "the demo's past, in which no tier was in force"}
-STANDS = {"governance/decisions.py": "the poll of a process, with its budgets and crossings"}
+STANDS = {"governance/standing_poll.py": "the poll of a process, with its budgets and crossings"}
 
 
 def calls_of(file: Path, home: str, *names: str) -> Iterator[ast.Call]:

@@ -12,7 +12,7 @@ from django.db.models import Count, Max, Sum
 from pytest_django import DjangoDbBlocker
 
 from governance.changes.settings import store_setting
-from governance.decisions import Ruling, Standing, StandingPoll, rule
+from governance.decisions import Ruling, Standing, rule
 from governance.demo import cast
 from governance.demo.chronicle import BUSY_END
 from governance.demo.seed import SIMULATOR_KEY, SeedConflict, Seeded, seed
@@ -21,6 +21,7 @@ from governance.models import AccessKey, Application
 from governance.settings_store.registry import CALL_HISTORY
 from governance.settings_store.store import load_settings
 from governance.shared_state.memory import MemoryStore
+from governance.standing_poll import StandingPoll
 from routing.circuits import Circuits
 from routing.core.policy import PolicyMode
 from routing.core.pricing import Price as PriceValue

@@ -15,11 +15,12 @@ from budgets.models import Account, Crossing
 from budgets.scopes import EACH
 from governance.access.budgets import spec_of
 from governance.access.directory import task_caller
-from governance.decisions import NOBODY, Standing, StandingPoll, rule
+from governance.decisions import NOBODY, Standing, rule
 from governance.gateway.service import standing_now
 from governance.models import Budget, BudgetTier
 from governance.questions import Question, ask
 from governance.route_health import read_routes, unusable_among
+from governance.standing_poll import StandingPoll
 from governance.tab.addresses import address_of
 from governance.tab.choices import address
 from governance.tab.consequences import foresee

@@ -15,7 +15,7 @@ from budgets import crossings
 from budgets.crossings import Crossings, Spending, watches_of
 from budgets.models import Account, Crossing
 from budgets.scopes import Subject
-from governance import decisions
+from governance import decisions, standing_poll
 from governance.access.budgets import spec_of
 from governance.changes.settings import store_setting
 from governance.gateway.middleware import decide, retry
@@ -231,7 +231,7 @@ def test_what_cannot_be_written_down_is_found_by_the_next_look(world: World) -> 
         assert world.gateway.chat(max_tokens=CALL).status == 200
         settled(world)
     assert not Crossing.objects.exists()
-    with patch.object(decisions, "LOOK_AGE", timedelta()):
+    with patch.object(standing_poll, "LOOK_AGE", timedelta()):
         world.gateway.refresh()
     assert Crossing.objects.get().threshold == 80
     world.forget()

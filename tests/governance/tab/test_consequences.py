@@ -8,9 +8,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from governance.changes.settings import store_setting
-from governance.decisions import Standing, rule, under
+from governance.decisions import Standing, rule
 from governance.gateway.service import standing_now
 from governance.settings_store.store import load_settings
+from governance.standing_poll import under
 from governance.tab.consequences import Consequence, Foresight, foresee
 from routing.core.requirements import Requirements
 from routing.core.vocabulary import Operation
