@@ -34,6 +34,8 @@ class Question:
         mode: decide as if every configuration used this mode; ``None`` for the modes in force.
         history: decide as if ``routing.callHistory`` were on or off; ``None`` for the setting in force.
         needs: capabilities the request needs besides the operation's own.
+        application: identifier of the application that asks, for the tiers of its budgets; empty for nobody in
+            particular. A key that asks is its own application's.
     """
 
     configuration: str
@@ -41,6 +43,7 @@ class Question:
     mode: PolicyMode | None = None
     history: bool | None = None
     needs: frozenset[str] = frozenset()
+    application: str = ""
 
     @property
     def is_hypothetical(self) -> bool:
@@ -79,7 +82,7 @@ def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller
         question: what is asked.
         now: the moment whose prices count.
         caller: whose key asks. Without one none of a key's limits binds: which models and fallback configurations it
-            allows is an open need.
+            allows, and whether it has a budget of its own past a tier, is an open need.
 
     Raises:
         UnknownConfiguration: there is no such configuration, or it is retired.
@@ -91,7 +94,9 @@ def ask(standing: Standing, question: Question, *, now: datetime, caller: Caller
     decided = supposed.snapshot.configurations[question.configuration]
     requirements = Requirements(operation=question.operation, needs=question.needs)
     limits = UNLIMITED if caller is None else Limits(allowed_models=caller.allowed_models)
-    who = NOBODY if caller is None else replace(NOBODY, application=caller.application, key=caller.key)
+    who = replace(NOBODY, application=question.application)
+    if caller is not None:
+        who = replace(NOBODY, application=caller.application, key=caller.key)
     ruling = rule(supposed, decided, requirements=requirements, now=now, limits=limits, who=who)
     plan = lay_out(
         supposed,

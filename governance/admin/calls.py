@@ -248,7 +248,7 @@ class CallAdmin(SearchedByBeginning):
         record = call.decision
         return {
             "attempts": attempts,
-            "decision": None if record is None else recorded_page(record.document),
+            "decision": None if record is None else recorded_page(record.document, application=call.application),
             "decision_recorded": record is not None,
             "given_again": given_again(call),
             "served_route": f"{call.served_provider}/{call.served_model}",

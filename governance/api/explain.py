@@ -17,6 +17,7 @@ from governance.api.permissions import both
 from governance.api.serializers import StrictSerializer, words_field
 from governance.api.views import ApiView, Operation
 from governance.gateway.service import standing_now
+from governance.models import Application
 from governance.questions import Answer, Question, UnknownConfiguration, ask
 from routing.circuits import Circuits
 from routing.core.policy import PolicyMode
@@ -45,6 +46,10 @@ class QuestionSerializer(StrictSerializer):
     history = serializers.BooleanField(
         required=False, allow_null=True, default=None,
         help_text="Decide as if routing.callHistory were on or off.",
+    )  # fmt: skip
+    application = serializers.CharField(
+        max_length=100, required=False, allow_blank=True, default="",
+        help_text="Identifier of the application that asks, for the tiers of its budgets. A key asks for its own.",
     )  # fmt: skip
 
 
@@ -94,7 +99,7 @@ class ExplainView(ApiView):
             permit=both("routing.view_configuration"),
             body=QuestionSerializer,
             answer=AnswerSerializer,
-            problems=(ProblemType.NOT_FOUND,),
+            problems=(ProblemType.NOT_FOUND, ProblemType.FORBIDDEN),
         )
     }
 
@@ -106,16 +111,25 @@ class ExplainView(ApiView):
             mode=None if sent["mode"] is None else PolicyMode(sent["mode"]),
             history=sent["history"],
             needs=frozenset(sent.get("needs", ())),
+            application=sent["application"],
         )
         unknown = ApiProblem(ProblemType.NOT_FOUND, f"There is no configuration {question.configuration} to ask about.")
         if caller is not None and not caller.may_ask_for(question.configuration):
             raise unknown  # whoever may not use it does not learn that it is there
+        _check_application(question.application, caller)
         try:
             standing = standing_now()
             answer = ask(standing, question, now=timezone.now(), caller=caller)
         except UnknownConfiguration:
             raise unknown from None
         return Response(_document(answer, caller, standing.circuits))
+
+
+def _check_application(named: str, caller: Caller | None) -> None:
+    if caller is not None and named not in ("", caller.application):
+        raise ApiProblem(ProblemType.FORBIDDEN, "A key asks for its own application: leave out application.")
+    if caller is None and named and not Application.objects.filter(identifier=named).exists():
+        raise ApiProblem(ProblemType.NOT_FOUND, f"There is no application {named} to ask for.")
 
 
 def _document(answer: Answer, caller: Caller | None, circuits: Circuits) -> dict[str, Any]:

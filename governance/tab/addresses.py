@@ -40,6 +40,8 @@ def spell_question(question: Question) -> str:
     if question.history is not None:
         asked.append(("history", ON if question.history else OFF))
     asked += [("needs", each) for each in sorted(question.needs)]
+    if question.application:
+        asked.append(("application", question.application))
     return urlencode(asked)
 
 

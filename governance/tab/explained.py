@@ -177,10 +177,10 @@ def given_again(call: Call) -> GivenAgain | None:
     return GivenAgain(WORDS[origin.recognition], str(origin.call), f"{page}#why-this-model")
 
 
-def recorded_page(document: Mapping[str, Any]) -> ExplanationPage | None:
-    """The page of a recorded decision; ``None`` if this version cannot read it."""
+def recorded_page(document: Mapping[str, Any], *, application: str = "") -> ExplanationPage | None:
+    """The page of a recorded decision, made for a call of an application; ``None`` if this version cannot read it."""
     try:
-        return page_of(explain(restore(document)))
+        return page_of(explain(restore(document)), application=application)
     except _UNREADABLE:
         return None
 
@@ -193,8 +193,13 @@ def recorded_decision(document: Mapping[str, Any]) -> Decision | None:
         return None
 
 
-def page_of(explanation: Explanation, *, compared_with: Explanation | None = None) -> ExplanationPage:
-    """An explanation in words; compared with another one, each row says where that has its candidate."""
+def page_of(
+    explanation: Explanation, *, compared_with: Explanation | None = None, application: str = ""
+) -> ExplanationPage:
+    """An explanation in words; compared with another one, each row says where that has its candidate.
+
+    ``application`` is who is to ask the same of what is in force now.
+    """
     before = {} if compared_with is None else {each.model.route: each.rank for each in compared_with.candidates}
     return ExplanationPage(
         state=LABELS[explanation.state],
@@ -205,17 +210,17 @@ def page_of(explanation: Explanation, *, compared_with: Explanation | None = Non
         rows=[_row(each, explanation, before) for each in explanation.candidates],
         open_needs=[WORDS[each] for each in explanation.open_needs],
         ranked=explanation.mode is not None,
-        ask_url=_ask_url(explanation),
+        ask_url=_ask_url(explanation, application),
     )
 
 
-def _ask_url(explanation: Explanation) -> str:
+def _ask_url(explanation: Explanation, application: str) -> str:
     if not explanation.configuration:
         return ""
     operation = explanation.operation
     own = None if operation is None else OPERATION_CAPABILITY[operation]
     needs = frozenset(each for each in explanation.needs if each != own)
-    return address_of(Question(explanation.configuration, operation, needs=needs))
+    return address_of(Question(explanation.configuration, operation, needs=needs, application=application))
 
 
 def spell_value(value: float) -> str:

@@ -13,13 +13,14 @@ from django.utils import timezone
 from governance.decisions import Standing
 from governance.explanations import Explanation
 from governance.gateway.service import standing_now
+from governance.models import Application
 from governance.questions import Answer, Question, ask
 from governance.spelling import spell_period
 from governance.tab.addresses import OFF, ON, SCENARIO, WHY, address_of, scenario_address_of, spell_question
 from governance.tab.explained import WORDS, ExplanationPage, page_of
 from governance.tab.panels import Content, Download, Panel
 from governance.tab.scenarios import scenario_answer
-from routing.circuits import Circuits
+from governance.tab.words import WHOSE
 from routing.core.configuration import ConfigurationSpec
 from routing.core.policy import MODE_LABELS, PolicyMode, RoutingPolicy
 from routing.core.vocabulary import LABELS, Capability, DecisionState, Operation, Selection
@@ -35,7 +36,10 @@ OF_A_REQUEST = (
 
 
 class QuestionForm(forms.Form):
-    """The question as an address holds it. What is missing or empty means what it means in a :class:`Question`."""
+    """The question as an address holds it. What is missing or empty means what it means in a :class:`Question`.
+
+    Which application asks is to be chosen from ``applications``; without any, it makes no difference.
+    """
 
     configuration = forms.ChoiceField(label="Configuration")
     operation = forms.ChoiceField(
@@ -48,6 +52,7 @@ class QuestionForm(forms.Form):
     )
     mode = forms.ChoiceField(label="Policy mode", required=False)
     history = forms.ChoiceField(label="Call history", required=False)
+    application = forms.ChoiceField(label="Asked by", required=False)
     needs = forms.MultipleChoiceField(
         label="The request also needs",
         required=False,
@@ -55,9 +60,21 @@ class QuestionForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def __init__(self, data: QueryDict, *, configurations: Sequence[ConfigurationSpec], policy: RoutingPolicy) -> None:
+    def __init__(
+        self,
+        data: QueryDict,
+        *,
+        configurations: Sequence[ConfigurationSpec],
+        policy: RoutingPolicy,
+        applications: Sequence[str] = (),
+    ) -> None:
         super().__init__(data, auto_id="why_%s")
         fields: dict[str, Any] = self.fields
+        if applications:
+            named = [(each, f"the application {each}") for each in applications]
+            fields["application"].choices = [("", "nobody in particular"), *named]
+        else:
+            del fields["application"]
         fields["configuration"].choices = [
             (each.identifier, each.identifier if each.is_active else f"{each.identifier} (switched off)")
             for each in configurations
@@ -85,6 +102,7 @@ class QuestionForm(forms.Form):
             mode=PolicyMode(asked["mode"]) if asked["mode"] else None,
             history={ON: True, OFF: False}.get(asked["history"]),
             needs=frozenset(asked["needs"]),
+            application=asked.get("application", ""),
         )
 
 
@@ -108,6 +126,7 @@ class Reply:
         supposed: what was supposed, in words; empty for the policy in force.
         instead: for a hypothetical, what the policy in force leads to.
         kept_for: for how long a call like it may be answered without asking anybody; empty if it never is.
+        whose: for whom the answer holds, where others' calls may go elsewhere.
     """
 
     verdict: str
@@ -119,6 +138,7 @@ class Reply:
     routes: Sequence[Route]
     skips: Sequence[tuple[str, str]]
     kept_for: str
+    whose: str
     url: str
     scenario_url: str
     asked_at: datetime
@@ -146,7 +166,7 @@ def answer(request: HttpRequest) -> Content:
     question, now = form.question, timezone.now()
     found = ask(standing, question, now=now)
     in_force = ask(standing, replace(question, mode=None, history=None), now=now) if question.is_hypothetical else None
-    reply = _reply(found, in_force, standing.circuits)
+    reply = _reply(found, in_force, standing)
     return Content(WhyThisModel(form, (), reply, PANEL.url), reply.verdict)
 
 
@@ -173,7 +193,12 @@ def _form(request: HttpRequest, standing: Standing) -> QuestionForm | None:
     if not configurations:
         return None
     data = request.GET or QueryDict(spell_question(Question(configurations[0].identifier, Operation.CHAT)))
-    return QuestionForm(data, configurations=configurations, policy=standing.settings.routing)
+    applications: Sequence[str] = ()
+    if standing.budgets.has_tiers_of_some:
+        applications = list(Application.objects.order_by("identifier").values_list("identifier", flat=True))
+    return QuestionForm(
+        data, configurations=configurations, policy=standing.settings.routing, applications=applications
+    )
 
 
 def _interest(configuration: ConfigurationSpec) -> tuple[bool, bool, str]:
@@ -181,7 +206,7 @@ def _interest(configuration: ConfigurationSpec) -> tuple[bool, bool, str]:
     return (not configuration.is_active, configuration.selection is not Selection.CRITERIA, configuration.identifier)
 
 
-def _reply(found: Answer, in_force: Answer | None, circuits: Circuits) -> Reply:
+def _reply(found: Answer, in_force: Answer | None, standing: Standing) -> Reply:
     question, explanation = found.question, found.explanation
     own = found.configuration.identifier
     return Reply(
@@ -200,15 +225,25 @@ def _reply(found: Answer, in_force: Answer | None, circuits: Circuits) -> Reply:
                 step.model.route,
                 "" if step.configuration == own else step.configuration,
                 address_of(replace(question, configuration=step.configuration)),
-                circuits.state(step.model.identifier).told,
+                standing.circuits.state(step.model.identifier).told,
             )
             for step in found.plan.steps
         ],
         skips=[(skip.name, skip.detail) for skip in found.plan.skips],
         kept_for="" if found.kept_for is None else spell_period(found.kept_for),
+        whose=_whose(question) if standing.budgets.has_tiers_of_some else "",
         url=address_of(question),
         scenario_url=scenario_address_of(question),
         asked_at=found.asked_at,
+    )
+
+
+def _whose(question: Question) -> str:
+    if not question.application:
+        return WHOSE
+    return (
+        f"Asked as the application {question.application}, within the tiers of its budgets. Those that name a key or a "
+        "user are not counted."
     )
 
 

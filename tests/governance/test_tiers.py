@@ -1,12 +1,15 @@
 """Tiers of budgets in what is in force: decided, remembered, explained."""
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -17,7 +20,7 @@ from governance.access.budgets import spec_of
 from governance.access.directory import task_caller
 from governance.decisions import NOBODY, Standing, rule
 from governance.gateway.service import standing_now
-from governance.models import Budget, BudgetTier
+from governance.models import Application, Budget, BudgetTier
 from governance.questions import Question, ask
 from governance.route_health import read_routes, unusable_among
 from governance.standing_poll import StandingPoll
@@ -25,14 +28,18 @@ from governance.tab.addresses import address_of
 from governance.tab.choices import address
 from governance.tab.consequences import foresee
 from governance.tab.explained import page_of
+from governance.tab.words import WHOSE
 from routing.core.requirements import Requirements
 from routing.core.vocabulary import Operation
 from routing.models import LanguageModel
 from tests.budgets.claims import claim, hold
 from tests.factories import (
     AccessKeyFactory,
+    ApplicationFactory,
     BudgetFactory,
+    CallFactory,
     ConfigurationFactory,
+    DecisionRecordFactory,
     EvaluationResultFactory,
     LanguageModelFactory,
 )
@@ -59,9 +66,10 @@ def budget() -> Budget:
     return row
 
 
-def cross(budget: Budget, now: datetime, *, configuration: str = "support-chat") -> None:
+def cross(budget: Budget, now: datetime, *, configuration: str = "support-chat", application: str = "") -> None:
     """Somebody writes down that 83 % are used up."""
-    account = spec_of(budget).account_of(replace(NOBODY, configuration=configuration), moment=now)
+    who = replace(NOBODY, configuration=configuration, application=application)
+    account = spec_of(budget).account_of(who, moment=now)
     hold(claim(account), now=now)
     row = Account.objects.get(identity=account.identity)
     Crossing(account=row, budget=budget.identifier, threshold=80, limit=100, spent=83, uncertain=0, at=now).save()
@@ -132,22 +140,77 @@ def test_a_question_is_answered_within_the_tiers_and_says_so(budget: Budget, now
     assert [(each.route.partition("/")[2], each.detail) for each in page.rows if each.reason] == [("dear", words)]
 
 
-def test_a_key_asks_within_the_tiers_of_its_own_budgets(budget: Budget, now: datetime) -> None:
+@pytest.fixture
+def helpdesks(budget: Budget, now: datetime) -> Budget:
+    """The same of one application, which has crossed it."""
+    ApplicationFactory.create()
     budget.application = "helpdesk"
     budget.save()
-    spec = spec_of(budget)
-    assert spec.scope.application == "helpdesk"
-    who = replace(NOBODY, application="helpdesk", configuration="support-chat")
-    account = spec.account_of(who, moment=now)
-    hold(claim(account), now=now)
-    row = Account.objects.get(identity=account.identity)
-    Crossing(account=row, budget=budget.identifier, threshold=80, limit=100, spent=83, uncertain=0, at=now).save()
+    cross(budget, now, application="helpdesk")
+    return budget
+
+
+def test_whoever_asks_is_answered_within_the_tiers_of_its_own_budgets(helpdesks: Budget) -> None:
     standing = StandingPoll(circuits=alone()).refresh()
     question = Question("support-chat", Operation.CHAT)
-    for application, chosen in (("helpdesk", "cheap"), ("web-shop", "dear")):
-        answer = ask(standing, question, now=timezone.now(), caller=task_caller(application))
-        assert [step.model.identifier for step in answer.plan.steps] == [chosen]
-    assert ask(standing, question, now=timezone.now()).explanation.tiers == ()
+    for application, chosen in (("helpdesk", "cheap"), ("web-shop", "dear"), ("", "dear")):
+        by_a_page = ask(standing, replace(question, application=application), now=timezone.now())
+        by_a_key = ask(standing, question, now=timezone.now(), caller=task_caller(application))
+        for answer in (by_a_page, by_a_key):
+            assert [step.model.identifier for step in answer.plan.steps] == [chosen]
+            assert bool(answer.explanation.tiers) is (chosen == "cheap")
+
+
+def test_a_page_can_be_asked_as_an_application(helpdesks: Budget, admin_client: Client) -> None:
+    question = Question("support-chat", Operation.CHAT)
+    nobody, theirs = (
+        admin_client.get(address_of(each)).context["panel"]
+        for each in (question, replace(question, application="helpdesk"))
+    )
+    assert nobody.form.fields["application"].choices == [
+        ("", "nobody in particular"),
+        ("helpdesk", "the application helpdesk"),
+    ]
+    assert (nobody.reply.routes[0].name.partition("/")[2], theirs.reply.routes[0].name.partition("/")[2]) == (
+        "dear",
+        "cheap",
+    )
+    assert nobody.reply.whose.startswith("Asked as nobody in particular: ")
+    assert theirs.reply.whose.startswith("Asked as the application helpdesk, ")
+    assert "application=helpdesk" in theirs.reply.url
+    (foresight,) = foresee(standing_now(), [{"routing.policyMode": "quality"}], now=timezone.now())
+    assert foresight.is_of_nobody
+    assert admin_client.get(address("operations", operation="chat")).context["panel"].whose == WHOSE
+
+
+def test_who_asks_is_not_asked_where_it_makes_no_difference(budget: Budget, admin_client: Client) -> None:
+    page = admin_client.get(address_of(Question("support-chat", Operation.CHAT, application="helpdesk")))
+    panel = page.context["panel"]
+    assert "application" not in panel.form.fields
+    assert panel.reply.whose == ""
+
+
+def test_a_calls_page_leads_to_the_question_of_its_application(budget: Budget, admin_client: Client) -> None:
+    standing = StandingPoll(circuits=alone()).refresh()
+    spec = standing.snapshot.configurations["support-chat"]
+    made = rule(standing, spec, requirements=CHAT, now=timezone.now())
+    record = DecisionRecordFactory.create(digest=made.digest, document=json.loads(made.document))
+    call = CallFactory.create(decision=record, application="helpdesk")
+    page = admin_client.get(reverse("admin:telemetry_call_change", args=[call.pk]))
+    assert page.context["decision"].ask_url.endswith("configuration=support-chat&operation=chat&application=helpdesk")
+
+
+def test_programs_ask_as_an_application_and_keys_as_their_own(helpdesks: Budget, admin_user: User) -> None:
+    def asked(program: Program, application: str) -> Any:
+        sent = {"configuration": "support-chat", "operation": "chat", "application": application}
+        answer = program.post("explain", sent)
+        return answer.json()["plan"][0]["route"].partition("/")[2] if answer.status_code == 200 else answer.status_code
+
+    operator = Program()
+    operator.client.force_login(admin_user)
+    key = Program(AccessKeyFactory.create(application=Application.objects.get()).secret)
+    assert [asked(operator, each) for each in ("", "helpdesk", "nobodys")] == ["dear", "cheap", 404]
+    assert [asked(key, each) for each in ("", "helpdesk", "nobodys")] == ["cheap", "cheap", 403]
 
 
 def test_programs_are_told_the_tiers(budget: Budget, now: datetime) -> None:

@@ -73,9 +73,12 @@ def ask(browser: Client, **question: Any) -> Any:
 def test_a_question_survives_its_address(
     operation: Operation | None, mode: PolicyMode | None, history: bool | None
 ) -> None:
-    question = Question("ranked", operation, mode, history, frozenset({"vision", "reasoning"}))
+    question = Question("ranked", operation, mode, history, frozenset({"vision", "reasoning"}), "helpdesk")
     form = QuestionForm(
-        QueryDict(urlsplit(address_of(question)).query), configurations=CONFIGURATIONS, policy=RoutingPolicy()
+        QueryDict(urlsplit(address_of(question)).query),
+        configurations=CONFIGURATIONS,
+        policy=RoutingPolicy(),
+        applications=["helpdesk"],
     )
     assert form.is_valid(), form.errors
     assert form.question == question
