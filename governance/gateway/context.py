@@ -175,6 +175,13 @@ class Services:
         task.add_done_callback(self.owed.discard)
         return task
 
+    async def finish(self, errand: Coroutine[Any, Any, Done], *, seconds: float) -> None:
+        """Do something to its end, and wait for that so many seconds at the most. A failure within them is raised."""
+        task = self.owe(errand)
+        await asyncio.wait([task], timeout=seconds)
+        if task.done():
+            task.result()
+
     async def take(
         self, errand: Coroutine[Any, Any, Done], give_back: Callable[[Done], Coroutine[Any, Any, object]]
     ) -> Done:

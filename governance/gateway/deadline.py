@@ -12,10 +12,19 @@ from routing.core.failures import Failure, FailureKind, OutOfTime
 DEADLINE = "deadline"
 """The code of the failure."""
 
+PATIENCE = 5.0
+"""How long a call waits for what is our own: a database that answers slowly, or not at all, must not keep it for long.
+One that is away says so at once."""
+
 
 def seconds_left(context: CallContext) -> float:
     """How much of the call's time is left; not positive once it is over."""
     return context.standing.settings.deadline - (time.monotonic() - context.started)
+
+
+def patience(context: CallContext) -> float:
+    """How many seconds the call waits for a look into our own records, or a note in them, from now on."""
+    return max(0.0, min(PATIENCE, seconds_left(context)))
 
 
 def out_of_time(context: CallContext, *, wait: float | None = None, evidence: Failure | None = None) -> OutOfTime:

@@ -14,7 +14,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance import replays
 from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
-from governance.gateway.deadline import seconds_left
+from governance.gateway.deadline import patience, seconds_left
 from governance.models import ContentKind
 from governance.replays import Claim, Kept
 from routing.core.calls import CallReply, Frame
@@ -30,12 +30,13 @@ logger = logging.getLogger(__name__)
 
 
 async def take(context: CallContext, *, key: str, request: str, kept: timedelta) -> Claim | Kept | None:
-    """Take a name for the call, or what became of the call that has it (:func:`replays.claim`). A caller that leaves
+    """Take a name for the call, or what became of the call that has it (:func:`replays.claim`). A call that leaves
     meanwhile does not keep it.
 
     Raises:
         OtherRequest: the name was given to another request.
         django.db.Error: the database is away.
+        TimeoutError: it does not answer.
         VaultError: the answer does not open.
     """
     services = context.services
@@ -52,7 +53,8 @@ async def take(context: CallContext, *, key: str, request: str, kept: timedelta)
         lease=timedelta(seconds=seconds_left(context)) + GRACE,
         kept=kept,
     )
-    return await services.take(taking, give_back)
+    async with asyncio.timeout(patience(context)):
+        return await services.take(taking, give_back)
 
 
 async def make(
@@ -202,7 +204,11 @@ class _StreamedAgain:
 
 async def _behind(context: CallContext, noting: Coroutine[Any, Any, object]) -> None:
     """Note what became of the name, whatever becomes of the caller. That it cannot be keeps nobody from an answer."""
+    await context.services.finish(_noted(noting), seconds=patience(context))
+
+
+async def _noted(noting: Coroutine[Any, Any, object]) -> None:
     try:
-        await asyncio.shield(context.services.owe(noting))
+        await noting
     except (DatabaseFault, VaultError) as error:
         logger.warning("what became of a call whose answer is kept cannot be noted (%s)", type(error).__name__)

@@ -10,6 +10,7 @@ from functools import partial
 
 from budgets.limits import Allowance, LimitExceeded, admit, settle
 from governance.gateway.context import Answer, CallContext, Postponed, Proceed
+from governance.gateway.deadline import patience
 from governance.gateway.streams import EndedStream
 from routing.core.calls import CallReply
 from routing.core.failures import CallFailed, Failure, FailureKind
@@ -48,7 +49,11 @@ async def _take(context: CallContext) -> Allowance:
         now=context.started_at,
     )
     try:
-        return await services.take(taking, partial(_settle, context, is_answered=False))
+        async with asyncio.timeout(patience(context)):
+            return await services.take(taking, partial(_settle, context, is_answered=False))
+    except TimeoutError:
+        message = "whether a rate or quota has room for this call cannot be looked up now, so nothing was sent"
+        raise CallFailed(Failure(FailureKind.TRANSIENT, message, retry_after=1.0)) from None
     except LimitExceeded as exceeded:
         context.notes.standings = exceeded.standings
         if exceeded.wait is not None and _has_time(context, exceeded.wait):
@@ -63,14 +68,14 @@ def _has_time(context: CallContext, seconds: float) -> bool:
 
 
 async def _settle(context: CallContext, allowance: Allowance, *, is_answered: bool) -> None:
-    """Shielded: a caller that hangs up has used what it has used."""
+    """To its end: a caller that hangs up has used what it has used."""
     sent = bool(context.notes.attempts)
     tokens = _tokens_used(context) if sent else 0
     services = context.services
     booking = services.bridge.cross(
         settle, services.shared, allowance, requests=1 if sent or is_answered else 0, tokens=tokens
     )
-    await asyncio.shield(services.owe(booking))
+    await services.finish(booking, seconds=patience(context))
 
 
 def _tokens_used(context: CallContext) -> int | None:

@@ -73,7 +73,7 @@ async def _look_up(context: CallContext, configuration: ConfigurationSpec, *, ke
     key = _key(context, configuration, _first(context))
     try:
         return await kept_answers.take(context, key=key, request=key, kept=kept)
-    except (DatabaseFault, VaultError) as error:
+    except (DatabaseFault, TimeoutError, VaultError) as error:
         logger.warning("what is kept of answers cannot be looked up (%s)", type(error).__name__)
         return None
 

@@ -5,10 +5,12 @@ A stream is told of when it is over; one that is the probe of a route that had r
 enough that the route serves again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from governance.gateway.context import Answer, CallContext, FrameStream, Proceed
+from governance.gateway.deadline import patience
 from routing.circuits import Circuits, RouteState
 from routing.core.breaker import Admission
 from routing.core.calls import CallReply, Frame
@@ -48,15 +50,26 @@ async def _admitted(context: CallContext, model: str) -> Admission:
     admission = circuits.admit(model)
     if admission is None:
         raise _resting(circuits.state(model))
-    if admission.probe:
-        try:
-            is_the_only_one = await context.services.bridge.cross(circuits.confirm, model, admission)
-        except BaseException:
-            circuits.unheard(model, admission)
-            raise
-        if not is_the_only_one:
-            raise _resting(circuits.state(model))
+    if admission.probe and not await _is_the_only_one(context, model, admission):
+        raise _resting(circuits.state(model))
     return admission
+
+
+async def _is_the_only_one(context: CallContext, model: str, probe: Admission) -> bool:
+    """Whether no other process tries the route; while the store does not answer, each goes by what it knows itself."""
+    circuits, services = context.standing.circuits, context.services
+
+    async def give_back(_: bool) -> None:
+        circuits.unheard(model, probe)
+
+    try:
+        async with asyncio.timeout(patience(context)):
+            return await services.take(services.bridge.cross(circuits.confirm, model, probe), give_back)
+    except TimeoutError:
+        return True
+    except Exception:
+        circuits.unheard(model, probe)
+        raise
 
 
 def _resting(route: RouteState) -> RouteSkipped:

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseFault  # an InterfaceError is no Database
 
 from governance.gateway import kept_answers
 from governance.gateway.context import Answer, CallContext, Proceed
+from governance.gateway.deadline import out_of_time, seconds_left
 from governance.gateway.errors import NAME_BUSY, NAME_HEADER, NAME_TAKEN
 from governance.models import ContentKind
 from governance.replays import Claim, Kept, OtherRequest
@@ -20,7 +21,7 @@ from routing.vault import VaultError
 
 SECONDS_BETWEEN_LOOKS = 0.25
 SECONDS_WAITED = 60.0
-"""How long a twin waits for the call that came first."""
+"""How long a twin waits for the call that came first, if its own deadline is later."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ async def _claim(context: CallContext) -> Claim | Kept:
         except OtherRequest:
             message = f"{NAME_HEADER}: a request before had this name, and asked for something else; give it another"
             raise _refused(NAME_TAKEN, message) from None
-        except (DatabaseFault, VaultError) as error:
+        except (DatabaseFault, TimeoutError, VaultError) as error:
             logger.warning("what was asked under a name cannot be looked up (%s)", type(error).__name__)
             raise CallFailed(
                 Failure(
@@ -67,6 +68,8 @@ async def _claim(context: CallContext) -> Claim | Kept:
             return found
         if asyncio.get_running_loop().time() >= deadline:
             raise _refused(NAME_BUSY, f"{NAME_HEADER}: the call of this name is still under way; ask again later")
+        if seconds_left(context) <= SECONDS_BETWEEN_LOOKS:
+            raise CallFailed(out_of_time(context, wait=SECONDS_BETWEEN_LOOKS).failure)
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
 
