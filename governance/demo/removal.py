@@ -29,6 +29,7 @@ from governance.models import (
     Application,
     Batch,
     Budget,
+    BudgetTier,
     StoredContent,
     Submission,
     Webhook,
@@ -60,6 +61,9 @@ ROWS: tuple[type[models.Model], ...] = (Call, UsageDay, UsageHour, Submission, B
 """Rows with a ``source``."""
 
 
+_BLOCKED = "records that are not the demo's refer to it: {}. Change or remove them, then try again"
+
+
 class RemovalBlocked(Exception):
     """Records that are not the demo's refer to records that are."""
 
@@ -75,6 +79,7 @@ def remove_demo() -> dict[str, int]:
     try:
         with transaction.atomic():
             begin()
+            _refuse_if_named()
             _tell()
             removed = {
                 "submitted calls": _remove_submissions(),
@@ -88,10 +93,18 @@ def remove_demo() -> dict[str, int]:
             removed["log-ins"] = _delete(QuerySet(User).filter(email__in=EMAILS))
     except ProtectedError as error:
         named = "; ".join(sorted({f"{each._meta.verbose_name} {each}" for each in error.protected_objects}))
-        raise RemovalBlocked(
-            f"records that are not the demo's refer to it: {named}. Change or remove them, then try again"
-        ) from error
+        raise RemovalBlocked(_BLOCKED.format(named)) from error
     return removed
+
+
+def _refuse_if_named() -> None:
+    """Ladders name models by their identifiers, so no key of a table protects those."""
+    models = _marked(LanguageModel).values_list("identifier", flat=True)
+    tiers = BudgetTier.objects.exclude(budget__source=SOURCE).filter(budget__retired_at=None, model__in=list(models))
+    pairs = set(tiers.values_list("budget__identifier", "model"))
+    named = sorted(f"budget {budget}: tier of {model}" for budget, model in pairs)
+    if named:
+        raise RemovalBlocked(_BLOCKED.format("; ".join(named)))
 
 
 def _tell() -> None:

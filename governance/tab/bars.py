@@ -1,5 +1,6 @@
 """Budgets as bars: what of a limit is spent, reserved and uncertain, with the figures that say the same in words."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -61,10 +62,14 @@ def _tier(standing: Standing, budget: BudgetSpec) -> str:
     return f"Tier from {tier.threshold} % in force: {_step(tier, budget)}"
 
 
-def ladder_words(budget: BudgetSpec) -> str:
-    """What its ladder leads to, in a sentence; empty without one."""
+def ladder_words(budget: BudgetSpec, *, in_service: Container[str]) -> str:
+    """What its ladder leads to, and which of its models nobody can be led to now; empty without one."""
+    if not budget.tiers:
+        return ""
     steps = "; ".join(f"from {tier.threshold} % on {_step(tier, budget)}" for tier in budget.tiers)
-    return f"{steps[:1].upper()}{steps[1:]}." if steps else ""
+    named = dict.fromkeys(target for tier in budget.tiers for target in tier.targets)
+    missing = ", ".join(each for each in named if each not in in_service)
+    return f"{steps[:1].upper()}{steps[1:]}." + (f" Not in service: {missing}." if missing else "")
 
 
 def _step(tier: Tier, budget: BudgetSpec) -> str:

@@ -1,6 +1,6 @@
 """*Budgets*: how every budget in force stands in the window of this moment, those closest to their limit first."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
@@ -10,6 +10,7 @@ from django.utils import timezone
 from budgets.readouts import Standing, standings
 from budgets.scopes import BudgetSpec
 from governance.access.budgets import spec_of
+from governance.gateway.service import standing_now
 from governance.models import Budget
 from governance.spelling import spell_cost
 from governance.tab.bars import BudgetBar, bar_of, ladder_words
@@ -52,8 +53,11 @@ def answer(request: HttpRequest) -> Content:
     }
     specs = [spec_of(row) for row in rows.values()]
     found = standings(specs, now=now)
+    in_service: Container[str] = ()
+    if any(spec.tiers for spec in specs):
+        in_service = standing_now().snapshot.catalogue.by_identifier
     shown = [
-        _row(rows[spec.identifier], spec, found[spec.identifier], limit=spec.limit_at(now))
+        _row(rows[spec.identifier], spec, found[spec.identifier], limit=spec.limit_at(now), in_service=in_service)
         for spec in sorted(specs, key=lambda each: _closeness(found[each.identifier]))
     ]
     exhausted = sum(row.is_exhausted for row in shown)
@@ -67,14 +71,16 @@ def answer(request: HttpRequest) -> Content:
     return Content(panel, f"{heading}.")
 
 
-def _row(row: Budget, spec: BudgetSpec, found: Sequence[Standing], *, limit: int) -> BudgetRow:
+def _row(
+    row: Budget, spec: BudgetSpec, found: Sequence[Standing], *, limit: int, in_service: Container[str]
+) -> BudgetRow:
     kind, window = "hard" if spec.is_hard else "soft", row.get_window_display().split(",")[0].lower()
     return BudgetRow(
         identifier=spec.identifier,
         name=row.name,
         url=reverse("admin:governance_budget_change", args=[row.pk]),
         rule=f"{spec.scope}: {spell_cost(limit, spec.currency)}, {window}, {kind}",
-        ladder=ladder_words(spec),
+        ladder=ladder_words(spec, in_service=in_service),
         is_increased=limit != spec.limit,
         bars=[bar_of(each, spec) for each in found[:MOST_ACCOUNTS]],
         others=max(0, len(found) - MOST_ACCOUNTS),

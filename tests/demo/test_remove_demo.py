@@ -19,20 +19,22 @@ from budgets.proof import check
 from budgets.refusals import Refusal
 from budgets.scopes import Scope
 from governance.access.directory import Caller
+from governance.changes.records import retire
 from governance.demo.cast import SOURCE
 from governance.demo.folder import DemoFolder
 from governance.demo.operator import provide_logins
 from governance.demo.removal import RECORDS, ROWS, RemovalBlocked, remove_demo
 from governance.demo.seed import seed
 from governance.demo.spending import book_past
-from governance.models import AccessKey, AccessVersion, Batch, StoredContent, Submission
+from governance.models import AccessKey, AccessVersion, Batch, BudgetTier, StoredContent, Submission
 from governance.submissions.intake import CallOrder, submit_batch
 from routing.core.money import Money
 from routing.models import CatalogueVersion, Configuration, LanguageModel, ListedModel, Price, Provider
 from routing.vault import Vault
 from telemetry.models import Attempt, Call, DecisionRecord, UsageDay
+from tests.authors import SOMEBODY
 from tests.budgets.claims import LATER, ONE, balance, claim, hold, key_of
-from tests.factories import AccessKeyFactory, CallFactory, ConfigurationFactory, LanguageModelFactory
+from tests.factories import AccessKeyFactory, BudgetFactory, CallFactory, ConfigurationFactory, LanguageModelFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -170,6 +172,20 @@ def test_a_record_of_somebody_else_that_refers_to_the_demo_stands_in_its_way() -
     with pytest.raises(RemovalBlocked, match="listed model mine: swift-chat"):
         remove_demo()
     assert count(*RECORDS, *ROWS) == before
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_ladder_of_somebodys_budget_keeps_the_demo_until_it_is_changed_or_retired() -> None:
+    mine = BudgetFactory(identifier="mine", application="", is_hard=False)
+    for position, model in enumerate(("swift-chat", LanguageModelFactory(identifier="my-own").identifier)):
+        BudgetTier(budget=mine, threshold=80, model=model, position=position).save()
+    before = count(*RECORDS, *ROWS)
+    with pytest.raises(RemovalBlocked, match="refer to it: budget mine: tier of swift-chat"):
+        remove_demo()
+    assert count(*RECORDS, *ROWS) == before
+    retire(mine, author=SOMEBODY)
+    remove_demo()
+    assert list(BudgetTier.objects.values_list("budget__identifier", flat=True)) == ["mine", "mine"]
 
 
 def test_every_kind_of_row_that_names_its_source_is_known_to_the_removal() -> None:

@@ -18,7 +18,7 @@ from governance.models import BudgetTier
 from governance.tab import budgets
 from routing.core.money import NANOS, Money
 from tests.budgets.claims import claim, hold
-from tests.factories import BudgetFactory
+from tests.factories import BudgetFactory, LanguageModelFactory
 from tests.governance.admin.pages import text_of, words_of
 
 pytestmark = pytest.mark.django_db
@@ -78,6 +78,9 @@ def test_an_increase_counts_while_it_lasts(operator: Client) -> None:
 
 
 def test_a_ladder_is_told_and_which_step_is_in_force(operator: Client) -> None:
+    for name in ("mid", "other"):
+        LanguageModelFactory.create(identifier=name)
+    LanguageModelFactory.create(identifier="small", is_active=False)
     for name, limit, is_strict in (("advised", 4 * NANOS, False), ("used-up", 0, True)):
         row = BudgetFactory.create(
             identifier=name, application="", user=name, limit=limit, is_hard=False, enforce_targets=is_strict
@@ -85,8 +88,12 @@ def test_a_ladder_is_told_and_which_step_is_in_force(operator: Client) -> None:
         for threshold, model in ((50, "mid"), (50, "other"), (80, "small")):
             BudgetTier(budget=row, threshold=threshold, model=model, position=len(model)).save()
     rows = {row.identifier: row for row in panel_of(operator).budgets}
-    assert rows["advised"].ladder == "From 50 % on mid, other goes first; from 80 % on small goes first."
-    assert rows["used-up"].ladder == "From 50 % on only mid, other may serve; from 80 % on only small may serve."
+    assert rows["advised"].ladder == (
+        "From 50 % on mid, other goes first; from 80 % on small goes first. Not in service: small."
+    )
+    assert rows["used-up"].ladder.startswith(
+        "From 50 % on only mid, other may serve; from 80 % on only small may serve."
+    )
     assert [row.bars[0].tier for row in rows.values()] == ["Tier from 80 % in force: only small may serve", ""]
     assert rows["advised"].ladder in words_of(operator.get(budgets.PANEL.url))
 
