@@ -78,7 +78,7 @@ class TableStore:
         keys = sorted(charge.key for charge in charges)
         rows = SharedState.objects.select_for_update().filter(key__in=keys).order_by("key")
         found = {row.key: row for row in rows}
-        if len(found) < len(keys):
+        while len(found) < len(keys):  # one that somebody else has made may be expired, and swept before it is locked
             missing = [SharedState(key=key, value="", expires_at=self._now()) for key in keys if key not in found]
             SharedState.objects.bulk_create(missing, ignore_conflicts=True)
             found = {row.key: row for row in rows.all()}

@@ -3,6 +3,8 @@
 import random
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -12,7 +14,7 @@ from governance.models import SharedState
 from governance.shared_state.memory import MemoryStore
 from governance.shared_state.server import ServerStore
 from governance.shared_state.standby import StandbyStore
-from governance.shared_state.table import TableStore
+from governance.shared_state.table import TableStore, remove_expired
 from routing.core.meters import DAY_MS, MOST, Charge, Metered, Pace
 from routing.core.sharing import SharedStore, StoreAway
 from tests.servers.valkey import ValkeyServer
@@ -131,6 +133,22 @@ def test_the_table_takes_two_statements_however_many_counts(
     with django_assert_num_queries(2 + 2):  # the savepoint of a test's transaction is two of them
         store.meter([charge(key), charge(f"{key}:other")])
     assert SharedState.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_a_count_that_is_swept_before_it_is_locked_is_made_anew(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Another process had just made it, for a charge that it refused."""
+    manager, make = SharedState.objects, SharedState.objects.bulk_create
+    swept: list[int] = []
+
+    def make_and_sweep(*rows: Any, **settings: Any) -> None:
+        make(*rows, **settings)
+        if not swept:
+            swept.append(remove_expired(now=datetime.now(UTC)))
+
+    monkeypatch.setattr(manager, "bulk_create", make_and_sweep)
+    metered = TableStore().meter([charge(key, 2, limit=5)])
+    assert (metered.refused, [level.left for level in metered.levels], swept) == (None, [3], [1])
 
 
 def test_while_the_store_is_away_a_process_counts_by_itself(key: str) -> None:
