@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -108,9 +109,10 @@ def _home() -> tuple[Service, asyncio.AbstractEventLoop]:
         service = process.opened_service()
         if service is None:
             _own = _own or _start()
-            service = asyncio.run_coroutine_threadsafe(open_service(), _own.loop).result(SECONDS_TO_OPEN)
-    if service.loop is None:
-        raise CallFailed(Failure(FailureKind.TRANSIENT, "the gateway is still being opened"))
+            with suppress(TimeoutError):  # it is opened all the same
+                service = asyncio.run_coroutine_threadsafe(open_service(), _own.loop).result(SECONDS_TO_OPEN)
+    if service is None or service.loop is None:
+        raise CallFailed(Failure(FailureKind.TRANSIENT, "the gateway is still being opened: is the database there?"))
     return service, service.loop
 
 

@@ -52,6 +52,24 @@ def test_elsewhere_it_is_one_of_its_own_started_when_it_is_needed() -> None:
 
 
 @pytest.mark.usefixtures("own")
+def test_a_gateway_that_takes_long_to_open_is_a_call_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering = threading.Event()
+    read = Service._read
+
+    def hang(self: Service) -> None:
+        answering.wait(5)
+        read(self)
+
+    monkeypatch.setattr(Service, "_read", hang)
+    monkeypatch.setattr(home, "SECONDS_TO_OPEN", 0.1)
+    with pytest.raises(CallFailed, match="still being opened") as failed:
+        home.wait(name_of_thread)
+    assert failed.value.failure.kind is FailureKind.TRANSIENT
+    answering.set()
+    assert home.wait(name_of_thread, seconds=5) == "signalbox-calls"
+
+
+@pytest.mark.usefixtures("own")
 def test_a_call_inside_a_transaction_is_refused() -> None:
     with transaction.atomic(), pytest.raises(CalledFromTheWrongPlace, match=r"transaction\.on_commit"):
         home.wait(name_of_thread, seconds=5)
