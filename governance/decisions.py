@@ -111,6 +111,21 @@ def rule(
     return _rule(standing, configuration, requirements=requirements, limits=limits, now=now)
 
 
+def decide_once(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    *,
+    requirements: Requirements,
+    now: datetime,
+    limits: Limits = UNLIMITED,
+    who: Subject = NOBODY,
+) -> Decision:
+    """The decision of :func:`rule` alone, for whoever asks for many: neither remembered nor written down, which is most
+    of the time that a ruling takes."""
+    limits = within_tiers(standing, limits, who, configuration.identifier, now=now)
+    return _decide(standing, configuration, requirements=requirements, limits=limits, now=now)
+
+
 def within_tiers(standing: Standing, limits: Limits, who: Subject, *configurations: str, now: datetime) -> Limits:
     """Limits with the tiers of budgets that are in force for who asks for configurations; an empty name is a model that
     is named directly. Free of charge where no budget has tiers."""
@@ -132,7 +147,25 @@ def _rule(
     known = None if key is None else standing.remembered.get(key)  # in one step: pages ask from other threads
     if known is not None:
         return known
-    decision = decide(
+    decision = _decide(standing, configuration, requirements=requirements, limits=limits, now=now)
+    content = canonical(document(decision))
+    ruling = Ruling(decision=decision, document=content, digest=digest(content))
+    if key is not None:
+        if len(standing.remembered) >= _REMEMBERED:
+            standing.remembered.clear()
+        standing.remembered[key] = ruling
+    return ruling
+
+
+def _decide(
+    standing: Standing,
+    configuration: ConfigurationSpec,
+    *,
+    requirements: Requirements,
+    limits: Limits,
+    now: datetime,
+) -> Decision:
+    return decide(
         configuration=configuration,
         catalogue=standing.snapshot.catalogue,
         requirements=requirements,
@@ -141,13 +174,6 @@ def _rule(
         figures=standing.figures,
         now=now,
     )
-    content = canonical(document(decision))
-    ruling = Ruling(decision=decision, document=content, digest=digest(content))
-    if key is not None:
-        if len(standing.remembered) >= _REMEMBERED:
-            standing.remembered.clear()
-        standing.remembered[key] = ruling
-    return ruling
 
 
 def lay_out(

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from governance.audit.actions import Author
 from governance.changes.circuits import rest_route
-from governance.decisions import NOBODY, Standing, rule
+from governance.decisions import NOBODY, Standing, decide_once
 from governance.gateway import home
 from governance.gateway.service import Service, standing_now
 from routing.circuits import RouteState
@@ -137,7 +137,7 @@ def _unselected(standing: Standing, now: datetime) -> Mapping[str, str]:
     Asked is as nobody in particular. What a budget's ladder names, somebody's calls go to once it is past that tier.
     """
     decisions = [
-        rule(standing, configuration, requirements=Requirements(), now=now, who=NOBODY).decision
+        decide_once(standing, configuration, requirements=Requirements(), now=now, who=NOBODY)
         for configuration in standing.snapshot.configurations.values()
         if configuration.is_active
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from governance.decisions import NOBODY, Ruling, Standing, rule
+from governance.decisions import NOBODY, Standing, decide_once
 from governance.settings_store.store import load_settings
 from governance.standing_poll import under
 from routing.core.configuration import ConfigurationSpec
@@ -72,7 +72,7 @@ class Foresight:
         return tuple(each for each in self.changes if not each.goes_elsewhere)
 
 
-_Rulings = Mapping[tuple[str, Operation], Ruling]
+_Decisions = Mapping[tuple[str, Operation], Decision]
 
 
 def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: datetime) -> list[Foresight]:
@@ -81,15 +81,15 @@ def foresee(standing: Standing, choices: Sequence[Mapping[str, Any]], *, now: da
     Two queries a choice, and those of the figures where the settings say which there are. What is in force is decided
     once, if any choice has a part in it.
     """
-    before: _Rulings | None = None
+    before: _Decisions | None = None
     found = []
     for supposed in choices:
         settings = load_settings(supposed=supposed)
         takes_part = standing.settings.routing != settings.routing
         changes: list[Consequence] = []
         if takes_part:
-            before = _rule_all(standing, now) if before is None else before
-            changes = _changes(before, _rule_all(under(standing, settings, now=now), now))
+            before = _decide_all(standing, now) if before is None else before
+            changes = _changes(before, _decide_all(under(standing, settings, now=now), now))
         asked = _in_service(standing)
         modes = [spec.policy_mode for spec in asked if spec.selection is Selection.CRITERIA]
         found.append(
@@ -110,19 +110,21 @@ def _in_service(standing: Standing) -> list[ConfigurationSpec]:
     return sorted(active, key=lambda spec: spec.identifier)
 
 
-def _rule_all(standing: Standing, now: datetime) -> _Rulings:
+def _decide_all(standing: Standing, now: datetime) -> _Decisions:
     return {
-        (spec.identifier, each): rule(standing, spec, requirements=Requirements(operation=each), now=now, who=NOBODY)
+        (spec.identifier, each): decide_once(
+            standing, spec, requirements=Requirements(operation=each), now=now, who=NOBODY
+        )
         for spec in _in_service(standing)
         for each in Operation
     }
 
 
-def _changes(before: _Rulings, after: _Rulings) -> list[Consequence]:
+def _changes(before: _Decisions, after: _Decisions) -> list[Consequence]:
     """What differs, operations with the same outcome in one."""
     found: dict[tuple[str, str | None, str | None, tuple[SignalName, ...]], list[Operation]] = {}
-    for (configuration, operation), ruling in before.items():
-        now, then = ruling.decision, after[configuration, operation].decision
+    for (configuration, operation), now in before.items():
+        then = after[configuration, operation]
         if _order(now) != _order(then):
             key = (configuration, _first(now), _first(then), then.signals_used)
             found.setdefault(key, []).append(operation)

@@ -67,7 +67,7 @@ def test_few_decide() -> None:
 
 
 def test_whoever_asks_says_who_is_asking() -> None:
-    askers = callers_of(RULES, "rule", "lay_out")
+    askers = callers_of(RULES, "rule", "decide_once", "lay_out")
     assert set(askers) == {*ASK, *OF_THE_PAST}
     assert {
         path: calls for path, calls in askers.items() if any("who" not in given(each) for each in calls)
@@ -82,9 +82,12 @@ def test_what_stands_has_its_budgets_and_what_they_have_crossed() -> None:
     assert not [ast.unparse(call) for call in supposed if given(call) & {"budgets", "crossings"}]
 
 
-@pytest.mark.parametrize("statement", ["ruling = rule(standing, spec, now=now)", "page(lay_out(standing, now=now))"])
+@pytest.mark.parametrize(
+    "statement",
+    ["ruling = rule(standing, spec, now=now)", "page(lay_out(standing, now=now))", "decide_once(standing, spec)"],
+)
 def test_who_asks_and_does_not_say_who_is_found(statement: str, tmp_path: Path) -> None:
     file = tmp_path / "module.py"
-    file.write_text(f"from {RULES} import lay_out, rule\n{statement}\n", encoding="utf-8")
-    (call,) = calls_of(file, RULES, "rule", "lay_out")
+    file.write_text(f"from {RULES} import decide_once, lay_out, rule\n{statement}\n", encoding="utf-8")
+    (call,) = calls_of(file, RULES, "rule", "decide_once", "lay_out")
     assert "who" not in given(call)
