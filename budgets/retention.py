@@ -1,23 +1,37 @@
 """How long entries of the ledger are kept: those of windows that ended long enough ago, and old ones of all time, are
-removed, and their sums carried over.
+removed, and their sums carried over. And how long accounts are: those of windows that ended long before, and have no
+entries any more, are removed with everything that was crossed in them.
 
-The one place where entries go. What is carried over and what is there still add up to the balance, after every step, so
-that ``proof`` goes on proving it. Of an account the oldest entries go first and without a gap, so that the reservations
-which are there are still seen against what had been committed before them. The balance is not touched.
+The one place where entries and accounts go. What is carried over and what is there still add up to the balance, after
+every step, so that ``proof`` goes on proving it. Of an account the oldest entries go first and without a gap, so that
+the reservations which are there are still seen against what had been committed before them. The balance is not touched.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import router, transaction
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from budgets.models import Account, Carryover, Entry, EntryKind, Hold
+from budgets.models import Account, Carryover, Crossing, Entry, EntryKind, Hold
 
 AT_ONCE = 2000
 """Entries that go in one transaction, in which their account is locked."""
 
 PARTS = ("spent", "reserved", "uncertain", "unmeasured")
+
+
+ACCOUNTS_AT_ONCE = 500
+"""Accounts that go in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Accounts that went together: how many, and the ids of the crossings that went with them."""
+
+    accounts: int
+    crossings: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,44 @@ def carry_over(*, before: datetime) -> Carried:
         entries += removed
         accounts += bool(removed)
     return Carried(entries=entries, accounts=accounts)
+
+
+def remove_accounts(*, before: datetime) -> Iterator[Removed]:
+    """Remove the accounts of windows that had ended before a moment, some at a time; yields each time what went.
+
+    One stays for as long as it has entries or holds anything, and if anything was crossed in it since that moment. What
+    is there afterwards adds up as before: an account, its balance and what was carried over go together.
+    """
+    last = 0
+    while True:
+        rows = _removable(before).filter(pk__gt=last).order_by("pk")
+        found = list(rows.values_list("pk", flat=True)[:ACCOUNTS_AT_ONCE])
+        if not found:
+            return
+        last = found[-1]
+        yield _remove_accounts(found, before=before)
+
+
+def _removable(before: datetime) -> QuerySet[Account]:
+    account = OuterRef("pk")
+    kept = (
+        Entry.objects.filter(account=account),
+        Hold.objects.filter(account=account),
+        Crossing.objects.filter(account=account, at__gte=before),
+    )
+    return Account.objects.filter(*(~Exists(rows) for rows in kept), ends_at__lte=before)
+
+
+def _remove_accounts(found: Sequence[int], *, before: datetime) -> Removed:
+    """Remove those that nobody has booked in meanwhile: they are locked as whoever books in them locks them."""
+    with transaction.atomic(using=router.db_for_write(Account)):
+        locked = Account.objects.select_for_update().filter(pk__in=found).order_by("pk")
+        going = list(_removable(before).filter(pk__in=[each.pk for each in locked]).values_list("pk", flat=True))
+        crossings: QuerySet[Crossing] = QuerySet(Crossing).filter(account__in=going)
+        ids = tuple(crossings.order_by("pk").values_list("pk", flat=True))
+        crossings.delete()
+        Account.objects.filter(pk__in=going).delete()
+    return Removed(accounts=len(going), crossings=ids)
 
 
 def _carry_over(account: int, *, before: datetime) -> int:

@@ -5,7 +5,7 @@
     execute       makes a call that was handed in; sent by ``submit``, ``run_call`` and the sweeper
     sweep         looks after calls whose message or worker was lost
     remove_old    removes what has grown old
-    prune_ledger  carries over what is old in the ledger
+    prune_ledger  carries over what is old in the ledger, and removes what is older
     sweep_ledger  looks after what dead processes hold of budgets
 
 Whoever may write to the broker may do what these do: no key is in a message, and an application says whether it may
@@ -30,13 +30,13 @@ from django.conf import settings
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 from django.db import transaction
 
-from budgets import ledger, retention
+from budgets import ledger
 from governance import replays
 from governance.access.directory import Caller, find_task_caller
 from governance.calls import CallOptions
 from governance.gateway import home
 from governance.gateway.errors import RequestProblem
-from governance.settings_store.store import load_settings
+from governance.pruning import prune
 from governance.shared_state import table
 from governance.submissions import execution, intake, sweeping
 from governance.submissions.intake import AlreadySubmitted, CallOrder
@@ -271,10 +271,13 @@ def sweep_ledger() -> None:
 
 @app.task(name="signalbox.prune_ledger", ignore_result=True)
 def prune_ledger() -> None:
-    """Carry over what is old in the ledger."""
-    carried = retention.carry_over(before=datetime.now(UTC) - load_settings().entries_kept)
+    """Carry over what is old in the ledger, and remove what is older."""
+    pruned = prune(now=datetime.now(UTC))
+    carried = pruned.carried
     if carried.entries:
         logger.info("carried over: %d entries of %d accounts of the ledger", carried.entries, carried.accounts)
+    if pruned.accounts or pruned.deliveries:
+        logger.info("removed: %d accounts of the ledger, %d deliveries of alerts", pruned.accounts, pruned.deliveries)
 
 
 def summary_of(status: SubmissionStatus) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Alerts: what budgets have crossed, the webhooks that are told of it, and how that went."""
 
 from collections import defaultdict
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -13,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from budgets.crossings import percent_of
@@ -28,6 +30,7 @@ from governance.alerts.outbox import MOST_ATTEMPTS
 from governance.audit.actions import RecordKind
 from governance.changes.webhooks import check_webhook_secret, read_address, save_webhook, send_again
 from governance.models import AlertDelivery, Budget, DeliveryState, Webhook
+from governance.settings_store.store import load_settings
 from governance.spelling import spell_cost
 from governance.telling import try_webhook
 from routing.vault import Vault
@@ -180,6 +183,11 @@ class BudgetFilter(SimpleListFilter):
         return queryset.filter(budget=self.value()) if self.value() else queryset
 
 
+def _told_since() -> datetime:
+    """Since when it is kept what webhooks were told."""
+    return timezone.now() - load_settings().deliveries_kept
+
+
 class DeliveryFilter(SimpleListFilter):
     """By what became of them."""
 
@@ -192,7 +200,7 @@ class DeliveryFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows = AlertDelivery.objects.filter(crossing__isnull=False)
         if self.value() == "none":
-            return queryset.exclude(pk__in=rows.values("crossing"))
+            return queryset.filter(at__gte=_told_since()).exclude(pk__in=rows.values("crossing"))
         if self.value() in DeliveryState.values:
             return queryset.filter(pk__in=rows.filter(state=self.value()).values("crossing"))
         return queryset
@@ -213,7 +221,7 @@ class CrossingAdmin(ReadOnlyAdmin):
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """With what became of the alerts of the page and the addresses of their budgets, in two queries."""
+        """With what became of the alerts of the page and the addresses of their budgets, in four queries."""
         changelist = super().get_changelist_instance(request)
         self._add_beside(changelist.result_list)
         return changelist
@@ -231,8 +239,10 @@ class CrossingAdmin(ReadOnlyAdmin):
             by_crossing[delivery.crossing or 0].append(delivery)
         names = {row.budget for row in rows}
         budgets = dict(Budget.objects.filter(identifier__in=names).values_list("identifier", "pk"))
+        since = _told_since()
         for row in rows:
             row.deliveries, row.budget_pk = by_crossing[row.pk], budgets.get(row.budget)
+            row.is_forgotten = row.at < since
 
     @admin.display(description="when (UTC)")
     def when(self, crossing: Crossing) -> str:
@@ -259,7 +269,7 @@ class CrossingAdmin(ReadOnlyAdmin):
     @admin.display(description="told")
     def told(self, crossing: Any) -> str:
         if not crossing.deliveries:
-            return "nobody"
+            return "not kept any more" if crossing.is_forgotten else "nobody"
         return format_html_join(
             "",
             '<div><a href="{}">{}</a> <span class="{} sb-small">{}</span></div>',

@@ -8,6 +8,7 @@ row must have been before, so any number of processes may do this at once.
 What was sent and not marked is sent again, under the same id: an alert may come twice, and is never lost.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -32,6 +33,7 @@ TOLD_AFTER = timedelta(days=3)
 """How old a crossing may be that is still told of: older ones were not told while no process ran."""
 
 _AT_ONCE = 100
+_REMOVED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,23 @@ def send_again(delivery: UUID, *, now: datetime) -> bool:
     """Let an alert that has failed be tried anew, all tries over; tells whether it had failed."""
     failed = AlertDelivery.objects.filter(pk=delivery, state=DeliveryState.FAILED)
     return bool(failed.update(state=DeliveryState.WAITING, attempts=0, due_at=now, ended_at=None, claim=None))
+
+
+def remove_old(*, before: datetime) -> int:
+    """Remove the rows from before a moment, also those that wait for a webhook that is switched off; gives how many."""
+    return _remove(AlertDelivery.objects.filter(created_at__lt=before))
+
+
+def remove_of(crossings: Sequence[int]) -> int:
+    """Remove what was told of crossings that are not kept any more, by their ids; gives how many rows that were."""
+    return _remove(AlertDelivery.objects.filter(crossing__in=crossings)) if crossings else 0
+
+
+def _remove(rows: QuerySet[AlertDelivery]) -> int:
+    removed = 0
+    while ids := list(rows.order_by("pk").values_list("pk", flat=True)[:_REMOVED_AT_ONCE]):
+        removed += AlertDelivery.objects.filter(pk__in=ids).delete()[0]
+    return removed
 
 
 def _due(now: datetime) -> QuerySet[AlertDelivery]:

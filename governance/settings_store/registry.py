@@ -247,7 +247,26 @@ ENTRY_DAYS = _whole_number(
     unit="days",
     help="How long entries of the ledger are kept once their window has ended, and those of all time once they were "
     "booked. After that their sums are carried over: balances stay, and are proven as before.",
-    readers=("governance.tasks",),
+    readers=("governance.pruning",),
+)
+ACCOUNT_DAYS = _whole_number(
+    key="budgets.accountDays",
+    default=1100,
+    minimum=31,
+    maximum=36_500,
+    unit="days",
+    help="How long accounts of the ledger are kept once their window has ended, with the alerts that arose in them. "
+    "One that has entries is kept until these are carried over, one of all time for good. Usage has what was spent.",
+    readers=("governance.pruning",),
+)
+DELIVERY_DAYS = _whole_number(
+    key="budgets.deliveryDays",
+    default=90,
+    minimum=7,
+    maximum=36_500,
+    unit="days",
+    help="How long it is kept what webhooks were told of alerts, and how that went: no longer than the alerts are.",
+    readers=("governance.pruning",),
 )
 DEADLINE_SECONDS = _whole_number(
     key="gateway.deadlineSeconds",
@@ -348,6 +367,8 @@ REGISTRY: Mapping[str, Setting[Any]] = MappingProxyType(
             ASSUMED_IMAGE_TOKENS,
             ASSUMED_FILE_TOKENS,
             ENTRY_DAYS,
+            ACCOUNT_DAYS,
+            DELIVERY_DAYS,
             MAX_DELIVERIES,
             CONTENT_HOURS,
             SUBMISSION_DAYS,

@@ -8,6 +8,7 @@ from typing import Any
 
 from governance.models import SettingsVersion, SettingValue
 from governance.settings_store.registry import (
+    ACCOUNT_DAYS,
     ASSUMED_FILE_TOKENS,
     ASSUMED_IMAGE_TOKENS,
     ASSUMED_MAX_OUTPUT,
@@ -15,6 +16,7 @@ from governance.settings_store.registry import (
     CONTENT_HOURS,
     CURRENCY,
     DEADLINE_SECONDS,
+    DELIVERY_DAYS,
     ENTRY_DAYS,
     MAX_BATCH_CALLS,
     MAX_BODY_BYTES,
@@ -105,7 +107,8 @@ class EffectiveSettings:
     """What a call is handed: built once per version, so that a call only reads attributes.
 
     ``deadline`` are the seconds that a whole call may take; ``reorders_fallbacks`` whether a configuration's fallbacks
-    are asked healthiest first; ``entries_kept`` how long entries of the ledger are kept.
+    are asked healthiest first; ``entries_kept`` how long entries of the ledger are kept, ``accounts_kept`` how long its
+    accounts once their windows have ended, ``deliveries_kept`` how long what webhooks were told.
     """
 
     routing: RoutingPolicy
@@ -115,6 +118,8 @@ class EffectiveSettings:
     max_body_bytes: int
     submissions: SubmissionPolicy
     entries_kept: timedelta
+    accounts_kept: timedelta
+    deliveries_kept: timedelta
     version: int
 
     @classmethod
@@ -128,6 +133,8 @@ class EffectiveSettings:
             max_body_bytes=snapshot[MAX_BODY_BYTES],
             submissions=snapshot.submission_policy,
             entries_kept=timedelta(days=snapshot[ENTRY_DAYS]),
+            accounts_kept=timedelta(days=snapshot[ACCOUNT_DAYS]),
+            deliveries_kept=timedelta(days=snapshot[DELIVERY_DAYS]),
             version=snapshot.version,
         )
 

@@ -11,9 +11,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from budgets import retention
 from budgets.ledger import OverBudget, release, reserve, settle
-from budgets.models import Account, Carryover, Entry, Hold
+from budgets.models import Account, Carryover, Crossing, Entry, Hold
 from budgets.proof import booked, check
-from budgets.retention import Carried, carry_over
+from budgets.retention import Carried, Removed, carry_over, remove_accounts
 from budgets.scopes import AccountKey, Scope
 from budgets.windows import WindowKind
 from routing.core.money import Money
@@ -172,3 +172,75 @@ def test_looking_for_what_is_old_is_one_query(django_assert_num_queries: DjangoA
     with django_assert_num_queries(1):
         assert carry_over(before=CUT).accounts == 0
     assert connection.in_atomic_block  # the test's own
+
+
+# --- Accounts -------------------------------------------------------------------------------------------------------
+
+LATE = NOW + timedelta(days=365)
+
+
+def cross(account: AccountKey, *, at: datetime) -> int:
+    row = Crossing(
+        account=Account.objects.get(identity=account.identity),
+        budget="desk",
+        threshold=80,
+        limit=1,
+        spent=1,
+        uncertain=0,
+        at=at,
+    )
+    row.save()
+    return row.pk
+
+
+def removed(*, before: datetime) -> int:
+    return sum(each.accounts for each in remove_accounts(before=before))
+
+
+def test_accounts_of_ended_windows_go_with_everything_once_their_entries_have_gone() -> None:
+    ends = OLD.window.ends
+    assert ends is not None
+    spent(OLD, ALL_TIME, at=OCTOBER)
+    spent(key_of(), at=NOW)
+    crossed, other = cross(OLD, at=OCTOBER), cross(ALL_TIME, at=OCTOBER)
+    assert removed(before=NOW) == 0, "its entries are there"
+    carry_over(before=NOW)
+    assert removed(before=ends - timedelta(microseconds=1)) == 0, "its window has not ended"
+    assert list(remove_accounts(before=ends)) == [Removed(accounts=1, crossings=(crossed,))]
+    assert set(Account.objects.values_list("identity", flat=True)) == {ALL_TIME.identity, key_of().identity}
+    assert [each.account.identity for each in Carryover.objects.all()] == [ALL_TIME.identity]
+    assert [each.pk for each in Crossing.objects.all()] == [other]
+    assert removed(before=LATE) == 0, "of all time, and of a window with entries"
+    assert (check().flaws, balance(ALL_TIME), balance(OLD)) == ((), (ONE // 2, 0, 0, 0), (0, 0, 0, 0))
+
+
+def test_an_account_stays_while_anything_is_held_or_was_crossed_lately() -> None:
+    attempt = hold(claim(OLD), now=OCTOBER)
+    QuerySet(Entry).all().delete()
+    assert removed(before=LATE) == 0
+    Hold.objects.filter(attempt=attempt).delete()
+    cross(OLD, at=LATE)
+    assert removed(before=LATE) == 0
+    assert removed(before=LATE + timedelta(seconds=1)) == 1
+
+
+def test_accounts_go_some_at_a_time_and_are_opened_anew(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr(retention, "ACCOUNTS_AT_ONCE", 2)
+    keys = [key_of(Scope(user=f"agent-{number}"), moment=OCTOBER) for number in range(5)]
+    spent(*keys, at=OCTOBER)
+    carry_over(before=NOW)
+    assert [each.accounts for each in remove_accounts(before=NOW)] == [2, 2, 1]
+    spent(keys[0], at=OCTOBER)
+    assert (balance(keys[0]), check().flaws) == ((ONE // 2, 0, 0, 0), ())
+
+
+def test_what_was_booked_in_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look and the lock."""
+    spent(OLD, at=OCTOBER)
+    carry_over(before=NOW)
+    found = [Account.objects.get().pk]
+    spent(OLD, at=OCTOBER)
+    assert retention._remove_accounts(found, before=LATE) == Removed(accounts=0, crossings=())
+    assert (balance(OLD), check().flaws) == ((ONE, 0, 0, 0), ())

@@ -117,6 +117,8 @@ def standing_of(
                 max_deliveries=2, content_kept=timedelta(hours=1), rows_kept=timedelta(days=1), max_batch_calls=3
             ),
             entries_kept=timedelta(days=400),
+            accounts_kept=timedelta(days=1100),
+            deliveries_kept=timedelta(days=90),
             version=1,
         ),
         snapshot=CatalogueSnapshot(

@@ -1,6 +1,6 @@
 """The pages of alerts: webhooks whose secret is seen once, what was crossed and who was told, what is sent again."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -122,6 +122,12 @@ def test_what_was_crossed_says_who_was_told_and_leads_on(operator: Client) -> No
         ("governance_alertdelivery_change", sent.pk),
     ):
         assert f'href="{reverse(f"admin:{name}", args=[pk])}"' in text_of(page)
+
+
+def test_what_is_not_kept_any_more_is_not_said_to_have_been_told_nobody(operator: Client) -> None:
+    crossing("gone-by", at=datetime.now(UTC) - timedelta(days=91))
+    assert "not kept any more" in words_of(operator.get(reverse(LIST)))
+    assert not operator.get(reverse(LIST), {"delivery": "none"}).context["cl"].result_list
 
 
 def test_alerts_are_found_by_budget_and_by_delivery(operator: Client) -> None:

@@ -11,23 +11,25 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
-from budgets.ledger import release
-from budgets.models import Entry
+from budgets.ledger import release, settle
+from budgets.models import Account, Entry
 from budgets.windows import WindowKind
 from governance.audit.actions import Author, Channel
 from governance.changes.settings import store_setting
 from governance.gateway.errors import RequestProblem
-from governance.models import SettingsVersion, SettingValue, Submission
+from governance.models import AlertDelivery, SettingsVersion, SettingValue, Submission
 from governance.settings_store.registry import REGISTRY
 from governance.submissions.claims import Ending, end
 from governance.submissions.intake import cancel, submit_batch
 from governance.submissions.readouts import read_result
 from governance.submissions.sweeping import remove_old, sweep
 from governance.tasks import prune_ledger
+from routing.core.money import Money
 from routing.models import Price
 from telemetry.models import Call
 from tests.budgets.claims import claim, hold, key_of
 from tests.factories import CallFactory, ConfigurationFactory, FallbackLinkFactory
+from tests.governance.alerts.rows import delivery
 from tests.governance.gateway.conftest import World, relist
 from tests.governance.gateway.harness import question
 from tests.governance.gateway.upstream import answers, fails
@@ -178,6 +180,22 @@ def is_an_entry_there_after_a_year(world: World) -> bool:
     return Entry.objects.exists()
 
 
+def is_an_account_there_after_three_years(world: World) -> bool:
+    """One of a day three years ago, whose entries are carried over."""
+    at = datetime.now(UTC) - timedelta(days=3 * 365)
+    settle(attempt=hold(claim(key_of(moment=at, window=WindowKind.DAY)), now=at), cost=Money(7, "USD"), now=at)
+    prune_ledger()
+    return Account.objects.exists()
+
+
+def is_a_delivery_there_after_a_month(world: World) -> bool:
+    if not AlertDelivery.objects.exists():
+        delivery()
+    AlertDelivery.objects.update(created_at=datetime.now(UTC) - timedelta(days=30))
+    prune_ledger()
+    return AlertDelivery.objects.exists()
+
+
 def is_a_batch_of_five_taken(world: World) -> bool:
     try:
         submit_batch([order()] * 5, caller=HELPDESK)
@@ -257,6 +275,8 @@ EFFECTS: dict[str, Effect] = {
     "budgets.assumedImageTokens": Effect(1, 400, 200, status_with(IMAGE), let_it_see),
     "budgets.assumedFileTokens": Effect(1, 400, 200, status_with(DOCUMENT), let_it_see),
     "budgets.entryDays": Effect(364, True, False, is_an_entry_there_after_a_year),
+    "budgets.accountDays": Effect(1000, True, False, is_an_account_there_after_three_years),
+    "budgets.deliveryDays": Effect(29, True, False, is_a_delivery_there_after_a_month),
     "budgets.assumedMaxOutput": Effect(77, 400, 200, status_below_a_ceiling, leave_the_longest_answer_open),
 }
 

@@ -141,6 +141,20 @@ EXPECTED: dict[str, Expectation] = {
         unreadable=400,
         says="balances stay, and are proven as before",
     ),
+    "budgets.accountDays": Expectation(
+        default=1100,
+        good={31: 31, 400: 400, 36_500: 36_500},
+        bad=[*WHOLE_NUMBERS, 30, 36_501],
+        unreadable=1100,
+        says="one of all time for good",
+    ),
+    "budgets.deliveryDays": Expectation(
+        default=90,
+        good={7: 7, 30: 30, 36_500: 36_500},
+        bad=[*WHOLE_NUMBERS, 6, 36_501],
+        unreadable=90,
+        says="no longer than the alerts are",
+    ),
     "calls.maxDeliveries": Expectation(
         default=2,
         good={1: 1, 3: 3, 10: 10},

@@ -36,6 +36,8 @@ CHANGES: dict[str, tuple[Any, str, Any]] = {
     "budgets.assumedImageTokens": (300, "routing.assumed.image_tokens", 300),
     "budgets.assumedFileTokens": (7000, "routing.assumed.file_tokens", 7000),
     "budgets.entryDays": (31, "entries_kept", timedelta(days=31)),
+    "budgets.accountDays": (62, "accounts_kept", timedelta(days=62)),
+    "budgets.deliveryDays": (14, "deliveries_kept", timedelta(days=14)),
     "calls.maxDeliveries": (5, "submissions.max_deliveries", 5),
     "calls.contentHours": (5, "submissions.content_kept", timedelta(hours=5)),
     "calls.submissionDays": (7, "submissions.rows_kept", timedelta(days=7)),
