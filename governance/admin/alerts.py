@@ -91,9 +91,9 @@ class WebhookAdmin(NamedRecordAdmin):
     kind = RecordKind.WEBHOOK
     form = WebhookForm
     list_display = ("called", "posts_to", "stored_secret", "is_active")
-    readonly_fields = ("stored_secret",)
+    readonly_fields = ("posts_to", "stored_secret")
     fieldsets = (
-        (None, {"fields": ("name", "identifier", "url", "is_active")}),
+        (None, {"fields": ("name", "identifier", "url", "posts_to", "is_active")}),
         ("Secret that messages are signed with", {"fields": ("stored_secret", *SECRET_FIELDS)}),
     )
 
@@ -111,7 +111,7 @@ class WebhookAdmin(NamedRecordAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what enters a secret where nothing may be entered, and what renews one where there is none."""
         if obj is None:
-            left_out: tuple[str, ...] = ("stored_secret", "renew_secret")
+            left_out: tuple[str, ...] = ("posts_to", "stored_secret", "renew_secret")
         else:
             left_out = () if self.has_change_permission(request, obj) else SECRET_FIELDS
         return [
@@ -160,7 +160,7 @@ class WebhookAdmin(NamedRecordAdmin):
             words = format_html("The secret of {}, shown once: <code>{}</code>", filled.record.identifier, made)
             self.message_user(request, words, messages.WARNING)
 
-    @admin.display(description="URL", ordering="url")
+    @admin.display(description="posts to", ordering="url")
     def posts_to(self, webhook: Webhook) -> str:
         return webhook.shown_url
 
@@ -217,7 +217,7 @@ class CrossingAdmin(ReadOnlyAdmin):
     list_select_related = ("account",)
     fieldsets = (
         (None, {"fields": ("when", "of_budget", "used", "where", "told")}),
-        ("Figures of that moment", {"fields": (("part_limit", "part_spent", "part_uncertain", "part_needed"),)}),
+        ("Figures of that moment", {"fields": (("part_limit", "part_spent"), ("part_uncertain", "part_needed"))}),
     )
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
