@@ -1,6 +1,7 @@
 """A database that does not answer, which is worse than one that is away: no call waits for it for long."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,8 +18,8 @@ from routing.core.breaker import CircuitState
 from tests.authors import SOMEBODY
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Conversation, Reply, elapsed, question
-from tests.governance.gateway.upstream import answers, fails
-from tests.servers.fake_provider import Pause
+from tests.governance.gateway.upstream import ROLE, answers, chunk_of, fails, usage_chunk
+from tests.servers.fake_provider import Pause, Stall, events
 from tests.servers.web import wait_until
 
 ENOUGH = 1.5
@@ -159,3 +160,25 @@ def test_a_twin_waits_no_longer_than_its_own_deadline(world: World) -> None:
 
 def route(world: World) -> CircuitState:
     return world.gateway.service.circuits.state(world.models[0].identifier).state
+
+
+def test_a_provider_is_let_go_before_what_it_used_is_booked(
+    world: World, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadline, "PATIENCE", 5.0)
+    key = AccessKey.objects.get(pk=world.configuration_key)
+    key.tokens_per_minute = 100_000
+    key.save()
+    world.gateway.refresh()
+    world.script(events(ROLE, usage_chunk(), chunk_of({"content": "Left "}), end=[Stall()]))
+    conversation = world.gateway.begin_chat(stream=True)
+    conversation.wait_for(b"Left")
+    (request,) = world.upstreams[0].requests
+    hanging.hang(TableStore, "meter")
+    left_at = time.monotonic()
+    conversation.hang_up()
+    world.gateway.threads.run(request.client_closed.wait(), seconds=5.0)
+    assert time.monotonic() - left_at < 1.0
+    wait_until(lambda: hanging.asked == 1)
+    hanging.answer()
+    conversation.finish()
