@@ -6,6 +6,7 @@ not fit, or an account is not open yet, nothing is held: :func:`budgets.ledger.r
 and says why. It is exact; this is merely sure.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ from django.db import (
 from budgets.ledger import Reservation
 from budgets.models import Account, Entry, EntryKind, Hold
 from routing.core.money import MOST_NANOS
+
+ANSWER_SECONDS = 10.0
+"""How long a session is waited for. One that takes longer hangs, and is given up for another: its machine may be well,
+so that nothing else tells."""
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +98,20 @@ class Admission:
         if parameters is None:
             return False
         try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._ask_twice(parameters)
+        except TimeoutError as error:
+            await self.close()
+            raise OperationalError(f"no answer within {ANSWER_SECONDS:.0f} s") from error
+
+    async def close(self) -> None:
+        """Let go of the connection; the next question opens another."""
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            await cursor.connection.close()
+
+    async def _ask_twice(self, parameters: dict[str, Any]) -> bool:
+        try:
             return await self._ask(parameters)
         except ProgrammingError as error:
             if not self._can_prepare:
@@ -105,12 +124,6 @@ class Admission:
         except (OperationalError, InterfaceError):
             await self.close()
         return await self._ask(parameters)
-
-    async def close(self) -> None:
-        """Let go of the connection; the next question opens another."""
-        cursor, self._cursor = self._cursor, None
-        if cursor is not None:
-            await cursor.connection.close()
 
     async def _ask(self, parameters: dict[str, Any]) -> bool:
         try:

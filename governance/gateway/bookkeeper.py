@@ -135,7 +135,9 @@ class _Queue(Generic[Word, Told]):
             await asyncio.wait([self._latest])
 
     def say(self, word: Word) -> "asyncio.Future[Told]":
-        """Wait for a word's turn, and for what comes of it."""
+        """Wait for a word's turn, and for what comes of it. Of an attempt that waits already the first word counts."""
+        if (waiting := self._waiting.get(word.attempt)) is not None:
+            return waiting.future
         self._latest = future = asyncio.get_running_loop().create_future()
         self._waiting[word.attempt] = _Waiting(word, future)
         if self._saying is None:

@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
 
+from budgets import admission as admission_module
 from budgets.admission import Admission
 from budgets.ledger import Claim, Outcome, Reservation, close_all, reserve_all
 from budgets.models import Account, Entry, Hold
@@ -195,6 +196,32 @@ async def test_a_pooler_that_changes_sessions_is_lived_with(
         await admission._cursor.connection.execute("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$", prepare=False)
     assert caplog.text.count("does a pooler change sessions?") == 1
     assert await sync_to_async(balance)() == (0, 3 * ONE, 0, 0)
+
+
+async def test_a_session_that_hangs_is_given_up_for_another(
+    admission: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its account is locked by somebody who does nothing; the next question finds it free."""
+    await sync_to_async(opened)(Scope(application="helpdesk"))
+    monkeypatch.setattr(admission_module, "ANSWER_SECONDS", 0.2)
+    locked, let_go = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def lock() -> None:
+        with transaction.atomic():
+            Account.objects.select_for_update().get()
+            loop.call_soon_threadsafe(locked.set)
+            asyncio.run_coroutine_threadsafe(let_go.wait(), loop).result(10)
+        connections.close_all()
+
+    locking = asyncio.create_task(asyncio.to_thread(lock))
+    await locked.wait()
+    with pytest.raises(OperationalError, match="no answer"):
+        await admission.hold_all([reservation()])
+    let_go.set()
+    await locking
+    assert await admission.hold_all([reservation()])
+    assert await sync_to_async(balance)() == (0, ONE, 0, 0)
 
 
 async def test_a_ledger_that_is_away_is_told(admission: Admission, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,14 @@ async def test_a_ledger_that_is_away_is_told_to_all_and_the_next_ones_are_tried(
     assert await bridge.cross(balance) == (0, ONE, 0, 0)
 
 
+async def test_what_is_said_twice_while_it_waits_is_one_word(bridge: Bridge, keeper: Bookkeeper) -> None:
+    attempt = await bridge.cross(hold)
+    first, second = keeper.close(settled(attempt, 7)), keeper.close(settled(attempt, 8))
+    assert (await first).is_done
+    assert (await second).is_done
+    assert await bridge.cross(balance) == (7, 0, 0, 0)
+
+
 async def test_whoever_leaves_does_not_stop_the_others(bridge: Bridge, keeper: Bookkeeper) -> None:
     leaving, staying = (asyncio.create_task(keeper.reserve(reservation())) for _ in range(2))
     await asyncio.sleep(0)
