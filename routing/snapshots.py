@@ -63,6 +63,11 @@ class Polled(Generic[Value]):
         """Whether there is a value to serve calls with."""
         return self._value is not None
 
+    @property
+    def version(self) -> int | None:
+        """The version of the value in force; ``None`` if nothing was ever loaded."""
+        return self._version
+
     def refresh(self) -> bool:
         """Load again if the version moved; tells whether it did. A database error is raised.
 

@@ -57,6 +57,11 @@ class Outcome:
     is_final: bool = False
 
 
+def has_receivers() -> bool:
+    """Whether any webhook is in service: else nothing is to be told, and nothing is due."""
+    return Webhook.objects.filter(is_active=True, retired_at=None).exists()
+
+
 def fill(*, now: datetime) -> int:
     """Make the rows of crossings that webhooks have not been told of yet; gives how many there were. A webhook hears of
     what was crossed since it was made."""

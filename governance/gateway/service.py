@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault  # an InterfaceError is no DatabaseError
 
 from governance.access.directory import Directory, directory_poll
+from governance.alerts import outbox
 from governance.alerts.sender import send_due
 from governance.decisions import Standing
 from governance.gateway.aside import LARGE_BODY, Aside
@@ -80,6 +81,10 @@ class Service:
         self.circuits = Circuits(store=self.shared, on_change=self._tell_others)
         self._standing = StandingPoll(circuits=self.circuits)
         self._directory: Polled[Directory] = directory_poll()
+        # A change of a webhook moves the version that the directory goes by, so that looking for it asks nothing.
+        self._receivers = Polled(
+            name="webhooks", read_version=lambda: self._directory.version or 0, load=outbox.has_receivers
+        )
         self._bridge = Bridge()
         self._aside = Aside()
         self._wake = asyncio.Event()
@@ -249,6 +254,7 @@ class Service:
         self._standing.refresh()
         self._standing.look_for_crossings()
         self._directory.refresh()
+        self._receivers.refresh()
 
     def _tell_others(self) -> None:
         """Something about a route has changed, in whichever thread: let other processes know in a moment."""
@@ -296,9 +302,11 @@ class Service:
         return await send_due(transport=self._transport, cross=self._bridge.cross, vault=_vault())
 
     async def _keep_alerting(self) -> None:
-        """What goes wrong is tried again: the alerts are in the database."""
+        """What goes wrong is tried again: the alerts are in the database. Where nobody is told, nothing is asked."""
         while True:
             await asyncio.sleep(ALERT_SECONDS)
+            if not self._receivers.is_loaded or not self._receivers.current:
+                continue
             try:
                 await self.send_alerts()
             except DatabaseFault as error:

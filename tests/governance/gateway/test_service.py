@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.db import InterfaceError, OperationalError, connections
 from starlette.types import Message
 
 from budgets.models import Hold
+from governance.changes.records import retire, switch
 from governance.changes.settings import store_setting
 from governance.gateway import bridge as bridge_module
 from governance.gateway import service
@@ -23,8 +25,10 @@ from telemetry.models import Call
 from telemetry.recorder import Recorder
 from tests.authors import SOMEBODY
 from tests.factories import BudgetFactory
+from tests.governance.alerts.rows import webhook
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import LoopThread, elapsed, question
+from tests.governance.gateway.test_queries import counted
 from tests.governance.gateway.upstream import ROLE, answers, chunk_of, fails, streams
 from tests.servers.fake_provider import Pause, Script, Stall, events
 from tests.servers.web import wait_until
@@ -289,3 +293,41 @@ def test_what_goes_wrong_beyond_the_bridge_comes_back(loop_thread: LoopThread) -
     with pytest.raises(LookupError, match="1"):
         loop_thread.run(bridge.cross(work, 1, second=None))
     bridge.close()
+
+
+def test_alerts_are_looked_for_where_somebody_is_told_and_else_nothing_is_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = threading.Event()
+
+    async def look(self: service.Service) -> int:
+        looked.set()
+        return 0
+
+    monkeypatch.setattr(service, "ALERT_SECONDS", 0.01)
+    monkeypatch.setattr(service.Service, "send_alerts", look)
+    world.gateway.close()
+    world.gateway.open()
+    assert not looked.wait(0.2)
+    pager = webhook()
+    world.gateway.refresh()
+    assert looked.wait(5)
+    for leave in (partial(switch, pager, on=False), partial(retire, pager)):
+        leave(author=SOMEBODY)
+        world.gateway.refresh()
+        looked.clear()
+        assert not looked.wait(0.1)
+        pager.is_active, pager.retired_at = True, None
+        pager.save()
+        world.gateway.refresh()
+        assert looked.wait(5)
+
+
+def test_that_somebody_is_told_is_looked_up_once_a_change(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(change: Callable[[], object]) -> int:
+        with counted(monkeypatch) as statements:
+            change()
+            world.gateway.refresh()
+        return sum("governance_webhook" in sql for thread, sql in statements if thread.startswith("bridge"))
+
+    assert [asked(change) for change in (lambda: None, webhook, lambda: None)] == [0, 1, 0]
