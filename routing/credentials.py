@@ -28,23 +28,16 @@ def read_key(provider: Provider, *, vault: Vault) -> str:
     return vault.open(bytes(provider.sealed_key), place=_place(provider))
 
 
-def is_sealed_by_older(provider: Provider, *, vault: Vault) -> bool:
-    """Whether the provider has a key that another than the ring's first key sealed.
-
-    Raises:
-        VaultError: what is stored is no sealed key.
-    """
-    sealed = provider.sealed_key
-    return sealed is not None and vault.sealed_by(bytes(sealed)) != vault.current_key
-
-
-def reseal(provider: Provider, *, vault: Vault) -> None:
-    """Seal the stored key with the ring's first key, into an unsaved change of the provider.
+def reseal_key(provider: Provider, *, vault: Vault) -> bool:
+    """Seal the key again, into an unsaved change, if an older key of the ring sealed it; tells whether one did.
 
     Raises:
         VaultError: it does not open.
     """
-    provider.sealed_key = vault.seal(read_key(provider, vault=vault), place=_place(provider))
+    resealed = vault.reseal(provider.sealed_key, place=_place(provider))
+    if resealed is not None:
+        provider.sealed_key = resealed
+    return resealed is not None
 
 
 def _place(provider: Provider) -> Place:

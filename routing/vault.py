@@ -101,8 +101,23 @@ class Vault:
             ) from None
         return opened.decode()
 
+    def reseal(self, stored: bytes | memoryview | None, *, place: Place) -> bytes | None:
+        """The same as the ring's first key seals it; ``None`` if that key has sealed it already, or nothing is sealed.
+
+        Raises:
+            VaultError: it does not open.
+        """
+        sealed = None if stored is None else bytes(stored)
+        if sealed is None or self.sealed_by(sealed) == self._current:
+            return None
+        return self.seal(self.open(sealed, place=place), place=place)
+
     def sealed_by(self, sealed: bytes) -> str:
-        """The id of the key that sealed something, so that a rotation knows what is left to do."""
+        """The id of the key that sealed something.
+
+        Raises:
+            VaultError: this is nothing sealed.
+        """
         return self._split(sealed)[0]
 
     def _split(self, sealed: bytes) -> tuple[str, bytes]:

@@ -62,11 +62,10 @@ def reseal_query(webhook: Webhook, *, vault: Vault) -> bool:
     Raises:
         VaultError: it does not open.
     """
-    sealed = webhook.sealed_query
-    if sealed is None or vault.sealed_by(bytes(sealed)) == vault.current_key:
-        return False
-    webhook.sealed_query = vault.seal(vault.open(bytes(sealed), place=_place(webhook)), place=_place(webhook))
-    return True
+    resealed = vault.reseal(webhook.sealed_query, place=_place(webhook))
+    if resealed is not None:
+        webhook.sealed_query = resealed
+    return resealed is not None
 
 
 def _place(webhook: Webhook) -> Place:

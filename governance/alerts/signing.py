@@ -69,11 +69,10 @@ def reseal_secret(webhook: Webhook, *, vault: Vault) -> bool:
     Raises:
         VaultError: it does not open.
     """
-    sealed = webhook.sealed_secret
-    if sealed is None or vault.sealed_by(bytes(sealed)) == vault.current_key:
-        return False
-    webhook.sealed_secret = vault.seal(vault.open(bytes(sealed), place=_place(webhook)), place=_place(webhook))
-    return True
+    resealed = vault.reseal(webhook.sealed_secret, place=_place(webhook))
+    if resealed is not None:
+        webhook.sealed_secret = resealed
+    return resealed is not None
 
 
 def _key_of(secret: str) -> bytes:

@@ -9,7 +9,7 @@ from governance.audit.actions import AuditAction, Author
 from governance.changes.records import save_record
 from governance.changes.resealing import reseal_each
 from governance.changes.rules import check_provider_key
-from routing.credentials import is_sealed_by_older, reseal, store_key
+from routing.credentials import reseal_key, store_key
 from routing.models import CatalogueVersion, Provider
 from routing.vault import Vault
 
@@ -51,13 +51,12 @@ def reseal_keys(*, author: Author, vault: Vault) -> Iterator[str]:
 
 def _reseal(pk: int, *, author: Author, vault: Vault) -> bool:
     """Seal one provider's key again; tells whether that was needed."""
-    if not is_sealed_by_older(Provider.objects.get(pk=pk), vault=vault):
+    if not reseal_key(Provider.objects.get(pk=pk), vault=vault):
         return False
     with transaction.atomic():
         CatalogueVersion.bump()  # everybody who changes a provider waits here, so what is read now is the latest
         provider = Provider.objects.get(pk=pk)
-        if not is_sealed_by_older(provider, vault=vault):
+        if not reseal_key(provider, vault=vault):
             return False
-        reseal(provider, vault=vault)
         save_record(provider, author=author, only=["sealed_key"], action=AuditAction.RESEALED, validate=False)
     return True

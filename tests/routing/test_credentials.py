@@ -6,7 +6,7 @@ import pytest
 from django.core import serializers
 from django.db import connection
 
-from routing.credentials import is_sealed_by_older, read_key, reseal, store_key
+from routing.credentials import read_key, reseal_key, store_key
 from routing.models import Provider
 from routing.vault import Vault, VaultError
 from tests.factories import ProviderFactory
@@ -82,10 +82,9 @@ def test_a_sealed_key_copied_to_another_provider_does_not_open() -> None:
 def test_a_key_is_sealed_again_by_the_first_of_the_ring() -> None:
     old, both = Vault([OLD]), Vault([NEW, OLD])
     provider = provider_with_key(vault=old)
-    assert not is_sealed_by_older(provider, vault=old)
-    assert is_sealed_by_older(provider, vault=both)
-    reseal(provider, vault=both)
-    assert not is_sealed_by_older(provider, vault=both)
+    assert not reseal_key(provider, vault=old)
+    assert reseal_key(provider, vault=both)
+    assert not reseal_key(provider, vault=both)
     assert read_key(provider, vault=Vault([NEW])) == KEY
-    assert is_sealed_by_older(stored(provider), vault=both)  # nothing is saved here
-    assert not is_sealed_by_older(ProviderFactory.create(), vault=both)
+    assert reseal_key(stored(provider), vault=both)  # nothing is saved here
+    assert not reseal_key(ProviderFactory.create(), vault=both)
