@@ -196,7 +196,7 @@ def test_the_commands_start_from_the_files_of_the_image(
             asked = [each.replace("8000", str(port)) for each in health]
             assert subprocess.run(asked, env=environ, check=False).returncode == 0
             with running_services(("worker", "beat"), folder=image, environ=environ, logs=tmp_path):
-                wait_until(lambda: signs_of(web) == {"workers": "ok", "schedule": "ok"}, seconds=40)
+                wait_until(lambda: signs_of(web) == {"workers": "ok", "schedule": "ok"}, seconds=90)
         assert subprocess.run(asked, env=environ, stderr=subprocess.DEVNULL, check=False).returncode != 0
 
 
