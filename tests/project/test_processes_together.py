@@ -42,8 +42,6 @@ from tests.servers.valkey import ValkeyServer
 from tests.servers.web import WebServer, wait_until
 from tests.servers.worker import Worker, running_worker
 
-pytestmark = pytest.mark.database
-
 LEAST = 24  # calls of each way in, before and after the kill together
 MOST_SECONDS = 40.0
 KILLED_AFTER = LEAST // 3  # calls of each way in

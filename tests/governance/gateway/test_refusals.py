@@ -1,20 +1,28 @@
 """People are told that a budget refuses calls: once, and only if calls are refused for want of room that lasts."""
 
+import base64
 from datetime import timedelta
 from unittest.mock import patch
 
+import orjson
 import pytest
+from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
 from budgets import refusals
 from budgets.models import Account, Crossing, Hold
-from governance.models import Budget
+from governance.alerts.signing import sign
+from governance.changes.webhooks import save_webhook
+from governance.models import Budget, Webhook
 from routing.models import Price
+from routing.vault import Vault
+from tests.authors import SOMEBODY
 from tests.factories import BudgetFactory
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.test_budget import settled
 from tests.governance.gateway.test_queries import counted
+from tests.servers.fake_provider import whole
 
 
 @pytest.fixture
@@ -62,6 +70,27 @@ class TestRefusedCalls:
         assert world.gateway.chat(stream=True).status == 402
         settled(world)
         assert Crossing.objects.get().budget == "desk-month"
+
+    def test_reach_a_webhook_signed_and_once(self, world: World, budget: Budget) -> None:
+        """From the call that is refused to what its receiver may believe, over real connections."""
+        receiver, secret = world.upstreams[2], f"whsec_{base64.b64encode(b'of the pager' * 3).decode()}"
+        receiver.answer_in_turn(whole(b"", 204))
+        save_webhook(
+            Webhook(identifier="pager", url=f"{receiver.url}/hooks"),
+            author=SOMEBODY,
+            vault=Vault(settings.SIGNALBOX_ENCRYPTION_KEYS),
+            secret=secret,
+        )
+        world.gateway.refresh()
+        assert [ask(world, tokens=2_000) for _ in range(2)] == [402] * 2
+        sent = [world.gateway.threads.run(world.gateway.service.send_alerts()) for _ in range(2)]
+        assert sent == [1, 0]
+        (received,) = receiver.requests
+        told = orjson.loads(received.body)
+        assert (told["type"], told["data"]["budget"]) == ("budget.refusing_calls", "desk-month")
+        moment = int(received.headers["webhook-timestamp"])
+        signed = sign(secret, message=received.headers["webhook-id"], timestamp=moment, body=received.body)
+        assert received.headers["webhook-signature"] == signed["webhook-signature"]
 
 
 @pytest.mark.usefixtures("tables")
