@@ -21,6 +21,7 @@ from tests.factories import AccessKeyFactory, ApplicationFactory, BudgetFactory
 from tests.governance.gateway import test_embeddings
 from tests.governance.gateway.conftest import World
 from tests.governance.gateway.harness import Reply, question
+from tests.governance.gateway.test_budget import settled
 from tests.governance.gateway.upstream import ANSWER, answers, completion, fails, streams
 from tests.servers.fake_provider import Pause
 
@@ -93,9 +94,11 @@ def test_a_hit_reserves_nothing(cached: World) -> None:
     BudgetFactory()
     cached.gateway.refresh()
     ask(cached)
+    settled(cached)
     booked = [*Entry.objects.order_by("pk").values_list("kind", flat=True)]
-    assert booked
+    assert booked == ["reserved", "settled"]
     assert outcome(ask(cached)) == "hit"
+    settled(cached)
     assert [*Entry.objects.order_by("pk").values_list("kind", flat=True)] == booked
 
 
